@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "kernels/core/memory_ledger.hpp"
+
+namespace shardproof {
+
+/// Multiply-adds counted by the matmul kernels, as FLOPs (two each). Work done again for recomputation counts as
+/// hardware FLOPs only.
+class FlopLedger {
+ public:
+  void add(std::int64_t flops) {
+    hardware_ += flops;
+    if (!recomputing_) model_ += flops;
+  }
+  void set_recomputing(bool on) { recomputing_ = on; }
+  std::int64_t model() const { return model_; }
+  std::int64_t hardware() const { return hardware_; }
+
+ private:
+  std::atomic<std::int64_t> model_ = 0, hardware_ = 0;
+  std::atomic<bool> recomputing_ = false;
+};
+
+struct DeviceOptions {
+  Rank rank{0};
+  std::int64_t memory_limit_bytes = MemoryLedger::unlimited;
+  /// Fill fresh and freed memory with poison, and scan every kernel's inputs for it.
+  bool poison = true;
+};
+
+/// One rank's device: its identity, its ledgers, its switches. Outlives every queue and tensor made on it.
+class Device {
+ public:
+  explicit Device(DeviceOptions options = {})
+      : options_(options), memory_(options.rank, options.memory_limit_bytes) {}
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  Rank rank() const { return options_.rank; }
+  bool poison() const { return options_.poison; }
+  MemoryLedger& memory() { return memory_; }
+  FlopLedger& flops() { return flops_; }
+
+ private:
+  DeviceOptions options_;
+  MemoryLedger memory_;
+  FlopLedger flops_;
+};
+
+/// Called once by a program that trains: makes the C library keep freed memory for the next step instead of returning
+/// it to the system page by page. Throws DeviceError when the processor lacks an
+/// instruction set that this binary was compiled for, or rounding is not to nearest even.
+void prepare_process();
+
+}  // namespace shardproof

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The products behind linear maps and attention, on memory that a kernel has opened. FLOPs are the callers' to count.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/accumulator.hpp"
+#include "kernels/core/queue.hpp"
+
+namespace shardproof::matmul {
+
+/// A matrix in memory: element (i, j) at data[i * row_stride + j * column_stride]; one of the strides is 1.
+template <class S>
+struct View {
+  const S* data;
+  std::int64_t row_stride, column_stride;
+};
+
+/// c[i * c_stride + j] = fin(bias[j] + sum_k product(a(i,k), b(k,j))) for i < m, j < n; bias may be nullptr, k may be 0.
+/// exact: an FMA and an integer add per product (Fixed, rule 20 of the track) where the magnitudes found while packing
+/// allow it, 128-bit sums where not; out-of-range totals are written as fixed_invalid, and true is returned if there is
+/// one. f64: CBLAS; f32: oneDNN; false is returned.
+template <class S>
+bool multiply(KernelScope& scope, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, const S* bias,
+              S* c, std::int64_t c_stride);
+
+/// sum[i * n + j] += sum_k product(a(i,k), b(k,j)), an unfinished sum: the accumulator has m * n elements.
+template <class S>
+void multiply_add(KernelScope& scope, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b,
+                  const Accumulator& sum);
+
+}  // namespace shardproof::matmul

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every library from outside, found in one place. Each is also found through CMAKE_PREFIX_PATH.
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)  # only to tell oneDNN's runtime to use one thread per rank
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(dnnl REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+
+find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-pthread openblas)
+find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-pthread REQUIRED)
+if(NOT CBLAS_INCLUDE_DIR)
+  message(FATAL_ERROR "cblas.h is missing: install OpenBLAS (Debian: libopenblas-dev)")
+endif()
+add_library(shardproof_cblas INTERFACE)
+target_include_directories(shardproof_cblas SYSTEM INTERFACE ${CBLAS_INCLUDE_DIR})
+target_link_libraries(shardproof_cblas INTERFACE ${OPENBLAS_LIBRARY})
+
+if(SHARDPROOF_CUDA)
+  # CMake 3.25 ignores CMAKE_CUDA_STANDARD 20 for nvcc.
+  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -std=c++20 --fmad=false --expt-relaxed-constexpr --expt-extended-lambda -Xptxas -warn-spills")
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real)
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit 12.0 REQUIRED)
+endif()

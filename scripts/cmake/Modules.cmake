@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+include(GoogleTest)
+
+# shardproof_library(NAME [DEPS target...] [SOURCES extra.cpp...])
+#
+# The folder's library from its *.cpp (but *_test.cpp, *_bench.cpp, *_main.cpp), one test executable NAME_tests from its
+# *_test.cpp, its *_bench.cpp for bench_kernels, and a check that each of its headers compiles alone.
+# NAME is the folder's path with underscores: kernels/layer_norm is kernels_layer_norm.
+function(shardproof_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;TEST_DEPS;SOURCES")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "shardproof_library(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cpp)
+  file(GLOB benches CONFIGURE_DEPENDS *_bench.cpp)
+  file(GLOB headers CONFIGURE_DEPENDS *.hpp)
+  file(GLOB cuda CONFIGURE_DEPENDS *.cu)
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|main)\\.cpp$")
+  foreach(header IN LISTS headers)
+    file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR} ${header})
+    string(MAKE_C_IDENTIFIER ${relative} id)
+    set(check ${PROJECT_BINARY_DIR}/header_checks/${id}.cpp)
+    file(CONFIGURE OUTPUT ${check} CONTENT "#include \"${relative}\"\n#include \"${relative}\"\n")
+    list(APPEND checks ${check})
+  endforeach()
+  add_library(shardproof_${name} STATIC ${sources} ${arg_SOURCES} ${checks})
+  target_link_libraries(shardproof_${name} PUBLIC shardproof_options ${arg_DEPS})
+  if(SHARDPROOF_CUDA AND cuda)
+    add_library(shardproof_${name}_cuda OBJECT ${cuda})
+    target_link_libraries(shardproof_${name}_cuda PRIVATE shardproof_options CUDA::cudart)
+  endif()
+  if(BUILD_TESTING AND tests)
+    add_executable(${name}_tests ${tests})
+    target_link_libraries(${name}_tests PRIVATE shardproof_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gtest_main)
+    add_test(NAME ${name} COMMAND ${name}_tests)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY SHARDPROOF_BENCHES ${benches})
+  set_property(GLOBAL APPEND PROPERTY SHARDPROOF_BENCH_LIBRARIES shardproof_${name})
+endfunction()
+
+# shardproof_technique(FAMILY ID...): techniques of impl/FAMILY, each a file pair ID.hpp/ID.cpp there that defines
+# `const step::Technique ID` (of its family's type) in namespace shardproof::FAMILY.
+function(shardproof_techniques family)
+  set_property(GLOBAL APPEND PROPERTY SHARDPROOF_FAMILIES ${family})
+  set_property(GLOBAL PROPERTY SHARDPROOF_TECHNIQUES_${family} ${ARGN})
+endfunction()

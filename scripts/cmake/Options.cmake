@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# Build options and the interface target that carries compile flags to every target of ours.
+set(SHARDPROOF_ARCH native CACHE STRING "Instruction set, as -march takes it; the exact track is fast with AVX2+FMA, faster with AVX-512")
+option(SHARDPROOF_WERROR "Warnings are errors" OFF)
+option(SHARDPROOF_CUDA "Compile the CUDA kernels" OFF)
+set(SHARDPROOF_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g1")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(shardproof_options INTERFACE)
+target_include_directories(shardproof_options INTERFACE ${PROJECT_SOURCE_DIR})
+# -ffp-contract=off is part of the exact track's definition; the other two change no result.
+target_compile_options(shardproof_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off -fno-math-errno -fno-trapping-math -march=${SHARDPROOF_ARCH}
+  -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${SHARDPROOF_WERROR}>>:-Werror>)
+if(SHARDPROOF_SANITIZE)
+  add_compile_options(-fsanitize=${SHARDPROOF_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${SHARDPROOF_SANITIZE})
+  if(SHARDPROOF_SANITIZE MATCHES undefined)
+    add_compile_options(-fno-sanitize-recover=all)
+  endif()
+endif()
