@@ -45,10 +45,16 @@ class Device {
   MemoryLedger& memory() { return memory_; }
   FlopLedger& flops() { return flops_; }
 
+  /// Whether any kernel since the last clear_overflow() raised overflow: line 5 of the step's end asks it.
+  bool overflow() const { return overflow_; }
+  void raise_overflow() { overflow_ = true; }
+  void clear_overflow() { overflow_ = false; }
+
  private:
   DeviceOptions options_;
   MemoryLedger memory_;
   FlopLedger flops_;
+  std::atomic<bool> overflow_ = false;
 };
 
 /// Called once by a program that trains: makes the C library keep freed memory for the next step instead of returning

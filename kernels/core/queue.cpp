@@ -23,7 +23,8 @@ void KernelScope::refuse(const Tensor& tensor, const std::string& why) const {
 void* KernelScope::open(const Tensor& tensor, Dtype dtype, Access access) {
   if (!tensor) throw DeviceError("kernel " + std::string(kernel_) + ": an empty tensor");
   if (&tensor.storage_->device != &device_) {
-    refuse(tensor, "belongs to rank " + std::to_string(static_cast<int>(tensor.owner())) + "; a kernel may touch its own rank's only");
+    refuse(tensor, "belongs to rank " + std::to_string(static_cast<int>(tensor.owner())) +
+                       "; a kernel may touch its own rank's only");
   }
   if (tensor.space() != Space::device) refuse(tensor, "is in host space; copy it to the device first");
   if (tensor.dtype() != dtype) {
@@ -35,7 +36,9 @@ void* KernelScope::open(const Tensor& tensor, Dtype dtype, Access access) {
       overflow_ = true;
     } else if (device_.poison()) {
       const auto at = poison::find(dtype, data, tensor.elements());
-      if (at >= 0) refuse(tensor, "has poison at index " + std::to_string(at) + ": it was read before it was written, or after it was freed");
+      if (at >= 0)
+        refuse(tensor, "has poison at index " + std::to_string(at) +
+                           ": it was read before it was written, or after it was freed");
     }
   }
   if (access != Access::read) {
@@ -50,7 +53,8 @@ void* KernelScope::allocate_scratch(std::int64_t bytes) {
   std::byte* data = poison::allocate(bytes);
   if (data == nullptr) {
     device_.memory().release(Category::workspace, Space::device, bytes);
-    throw OutOfMemory("kernel " + std::string(kernel_) + ": the system has no " + std::to_string(bytes) + " bytes of workspace");
+    throw OutOfMemory("kernel " + std::string(kernel_) + ": the system has no " + std::to_string(bytes) +
+                      " bytes of workspace");
   }
   scratch_.push_back({data, bytes});
   return data;
@@ -68,7 +72,9 @@ void KernelScope::close() {
     // A whole tensor that is written anew is as good as its inputs; a part of one only ever raises the flag.
     const bool whole = t.offset_ == 0 && t.bytes() == storage.bytes;
     storage.overflow = overflow || (storage.overflow && (!whole || !finished_[i]));
+    overflow_ = overflow_ || overflow;
   }
+  if (overflow_) device_.raise_overflow();
 }
 
 bool fetch_overflow(Queue& queue, const Tensor& tensor) {

@@ -39,9 +39,35 @@ function(shardproof_library name)
   set_property(GLOBAL APPEND PROPERTY SHARDPROOF_BENCH_LIBRARIES shardproof_${name})
 endfunction()
 
-# shardproof_technique(FAMILY ID...): techniques of impl/FAMILY, each a file pair ID.hpp/ID.cpp there that defines
-# `const step::Technique ID` (of its family's type) in namespace shardproof::FAMILY.
+# shardproof_techniques(FAMILY INTERFACE header TYPE type LIST function TECHNIQUES id...)
+#
+# The registry of a family: each ID is a file of impl/FAMILY that defines `const step::TYPE ID_technique` in namespace
+# shardproof::FAMILY. Generates `step::LIST()`, which returns them all. Adding a technique is adding its word.
 function(shardproof_techniques family)
-  set_property(GLOBAL APPEND PROPERTY SHARDPROOF_FAMILIES ${family})
-  set_property(GLOBAL PROPERTY SHARDPROOF_TECHNIQUES_${family} ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INTERFACE;TYPE;LIST" "TECHNIQUES")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_TECHNIQUES)
+    message(FATAL_ERROR "shardproof_techniques(${family}): unknown arguments '${arg_UNPARSED_ARGUMENTS}', or no technique")
+  endif()
+  foreach(id IN LISTS arg_TECHNIQUES)
+    string(APPEND declarations "extern const step::${arg_TYPE} ${id}_technique;\n")
+    list(APPEND addresses "&${family}::${id}_technique")
+  endforeach()
+  list(JOIN addresses ", " addresses)
+  set(source ${PROJECT_BINARY_DIR}/generated/${family}_registry.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "// Generated from impl/${family}/CMakeLists.txt.
+#include \"${arg_INTERFACE}\"
+
+namespace shardproof {
+
+namespace ${family} {
+${declarations}}
+
+std::span<const step::${arg_TYPE}* const> step::${arg_LIST}() {
+  static constexpr const ${arg_TYPE}* all[] = {${addresses}};
+  return all;
+}
+
+}  // namespace shardproof
+")
+  target_sources(shardproof_impl_${family} PRIVATE ${source})
 endfunction()

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/engine/layers.hpp"
+
+#include <utility>
+
+#include "kernels/layer_norm/layer_norm.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace shardproof::engine {
+
+Tensor Linear::forward(const Pass& pass, std::string name, const Tensor& x) const {
+  Tensor y = pass.activation(std::move(name), {x.dim(0), outputs()});
+  matmul::forward(pass.queue, x, weight_->value, bias_ ? bias_->value : Tensor(), y);
+  return y;
+}
+
+void Linear::backward_input(const Pass& pass, const Tensor& dy, const Accumulator& dx) const {
+  matmul::backward_input(pass.queue, dy, weight_->value, dx);
+}
+
+void Linear::backward_weight(const Pass& pass, const Tensor& dy, const Tensor& x) const {
+  if (weight_->gradient) matmul::backward_weight(pass.queue, dy, x, weight_->gradient);
+  if (bias_ && bias_->gradient) matmul::backward_bias(pass.queue, dy, bias_->gradient);
+}
+
+Tensor Norm::forward(const Pass& pass, std::string name, const Tensor& x, Saved& saved) const {
+  Tensor y = pass.activation(name + "_output", x.dims());
+  saved = {x, pass.activation(name + "_mean", {x.dim(0)}), pass.activation(name + "_rstd", {x.dim(0)})};
+  layer_norm::forward(pass.queue, x, weight_->value, bias_->value, pass.workload.layer_norm_epsilon, y, saved.mean,
+                      saved.rstd);
+  return y;
+}
+
+Tensor Norm::backward_input(const Pass& pass, const Tensor& dy, const Saved& saved) const {
+  Tensor dx = pass.activation("norm_input.gradient", dy.dims());
+  layer_norm::backward_input(pass.queue, dy, saved.input, saved.mean, saved.rstd, weight_->value, dx);
+  return dx;
+}
+
+void Norm::backward_weight(const Pass& pass, const Tensor& dy, const Saved& saved) const {
+  layer_norm::backward_weight(pass.queue, dy, saved.input, saved.mean, saved.rstd, weight_->gradient, bias_->gradient);
+}
+
+}  // namespace shardproof::engine

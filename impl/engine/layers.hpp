@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two layers with parameters that blocks and head are made of. Backward is in two actions: I and W.
+#pragma once
+
+#include <string>
+
+#include "impl/engine/parameter_store.hpp"
+#include "impl/engine/pass.hpp"
+#include "impl/step/saved_tensors.hpp"
+
+namespace shardproof::engine {
+
+/// y = bias + x w^T
+class Linear {
+ public:
+  /// `bias` is nullptr for a map without.
+  Linear(ParameterSlot& weight, ParameterSlot* bias) : weight_(&weight), bias_(bias) {}
+
+  Tensor forward(const Pass& pass, std::string name, const Tensor& x) const;
+  /// dx += dy w
+  void backward_input(const Pass& pass, const Tensor& dy, const Accumulator& dx) const;
+  void backward_weight(const Pass& pass, const Tensor& dy, const Tensor& x) const;
+
+  std::int64_t inputs() const { return weight_->parameter.dims[1]; }
+  std::int64_t outputs() const { return weight_->parameter.dims[0]; }
+
+ private:
+  ParameterSlot *weight_, *bias_;
+};
+
+/// Layer norm; saves its input and the two row statistics.
+class Norm {
+ public:
+  struct Saved {
+    Tensor input, mean, rstd;
+  };
+  Norm(ParameterSlot& weight, ParameterSlot& bias) : weight_(&weight), bias_(&bias) {}
+
+  Tensor forward(const Pass& pass, std::string name, const Tensor& x, Saved& saved) const;
+  Tensor backward_input(const Pass& pass, const Tensor& dy, const Saved& saved) const;
+  void backward_weight(const Pass& pass, const Tensor& dy, const Saved& saved) const;
+
+ private:
+  ParameterSlot *weight_, *bias_;
+};
+
+}  // namespace shardproof::engine

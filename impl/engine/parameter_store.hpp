@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "impl/step/optimizer.hpp"
+#include "kernels/core/accumulator.hpp"
+#include "kernels/core/track.hpp"
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::engine {
+
+/// One parameter with everything that belongs to it. A frozen one has neither gradient nor state.
+struct ParameterSlot {
+  workload::Parameter parameter;
+  Tensor value;
+  Accumulator gradient;
+  std::vector<Tensor> state;
+};
+
+/// A rank's parameters, gradients and optimizer state, in the order of workload::parameters().
+class ParameterStore {
+ public:
+  /// Allocates everything; values are the workload's initial ones, state is zero.
+  ParameterStore(Queue& queue, const workload::Workload& workload, Track track, const step::Optimizer& optimizer);
+
+  std::span<ParameterSlot> slots() { return slots_; }
+  /// Throws InternalError for an unknown name.
+  ParameterSlot& operator[](std::string_view name);
+
+ private:
+  std::vector<ParameterSlot> slots_;
+};
+
+/// Uploads doubles, each rounded once to the tensor's dtype (q23.40, f64 or f32).
+void upload_rounded(Queue& queue, const Tensor& tensor, const std::vector<double>& values);
+
+}  // namespace shardproof::engine
