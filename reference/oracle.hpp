@@ -25,7 +25,8 @@ class Oracle {
   /// The update alone, as step() would make it from these: parameters, state and steps taken so far are the oracle's;
   /// raw gradients (in the order of workload::parameters, frozen ones left out) and clip factor are the caller's.
   /// Returns parameters and state after it. For judging an optimizer apart from the gradients it was given.
-  virtual std::vector<Observable> update(std::int64_t step, const std::vector<Values>& gradients, double clip_factor) = 0;
+  virtual std::vector<Observable> update(std::int64_t step, const std::vector<Values>& gradients,
+                                         double clip_factor) = 0;
 
   /// Replaces a parameter's or a state's values (its name as in observables). Throws InternalError for an unknown name
   /// or another size.

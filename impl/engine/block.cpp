@@ -142,7 +142,7 @@ Tensor Block::backward_input(const Pass& pass, const Tensor& dy, SavedTensors& s
   const Tensor dk = pass.activation("key.gradient", saved["key"].dims());
   const Tensor dv = pass.activation("value.gradient", saved["value"].dims());
   const attention::Saved attention{saved["probability"], saved.find("probability_mask"), saved.find("probability_dropped")};
-  attention::backward(pass.queue, attention_shape(pass), d_o, saved["query"], saved["key"], saved["value"],
+  attention::backward(pass.queue, attention_shape(pass), d_o, saved["query"], saved["key"], saved["value"], pass.documents,
                       saved["attention_output"], attention, w.dropout, dq, dk, dv);
   Accumulator dh1_sum = pass.gradient_sum("norm1_output.gradient", {pass.rows(), w.hidden});
   query_.backward_input(pass, dq, dh1_sum);

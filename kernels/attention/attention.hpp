@@ -23,8 +23,9 @@ struct Saved {
 /// `site` is nullptr without dropout.
 void forward(Queue& queue, const Shape& shape, const Tensor& q, const Tensor& k, const Tensor& v,
              const Tensor& documents, const dropout::Site* site, const Saved& saved, const Tensor& o);
+/// exact: a score of dO V^T that overflows counts where it is visible, so documents are read again.
 void backward(Queue& queue, const Shape& shape, const Tensor& d_o, const Tensor& q, const Tensor& k, const Tensor& v,
-              const Tensor& o, const Saved& saved, double dropout_probability, const Tensor& dq, const Tensor& dk,
-              const Tensor& dv);
+              const Tensor& documents, const Tensor& o, const Saved& saved, double dropout_probability,
+              const Tensor& dq, const Tensor& dk, const Tensor& dv);
 
 }  // namespace shardproof::attention

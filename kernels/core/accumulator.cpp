@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "kernels/core/errors.hpp"
+
 namespace shardproof {
 
 Accumulator::Accumulator(Queue& queue, TensorSpec spec) : state_(std::make_shared<State>()) {
@@ -15,16 +17,21 @@ void Accumulator::restart(Queue& queue) {
   queue.submit("accumulator_restart", [state = state_](KernelScope&) {
     state->high = Tensor();
     state->bound = 0;
+    state->finished = false;
   });
 }
 
 Tensor Accumulator::finish(Queue& queue) {
   queue.submit("accumulator_finish", [state = state_](KernelScope& scope) {
+    state->finished = true;
     if (!state->high) return;
-    auto* low = scope.update<Fixed>(state->low);
+    auto* low = scope.accumulate<Fixed>(state->low);
     const auto* high = scope.read<std::int64_t>(state->high);
     for (std::int64_t i = 0; i < state->low.elements(); ++i) {
-      if (high[i] != (low[i].raw >> 63)) low[i].raw = fixed_invalid;
+      const bool one_lane = high[i] == (low[i].raw >> 63);
+      if (one_lane && in_range(low[i])) continue;
+      low[i].raw = fixed_invalid;
+      scope.raise_overflow();
     }
     state->high = Tensor();
   });
@@ -34,11 +41,14 @@ Tensor Accumulator::finish(Queue& queue) {
 template <class S>
 AccumulatorView<S>::AccumulatorView(KernelScope& scope, const Accumulator& accumulator, double bound)
     : low_(scope.accumulate<S>(accumulator.state_->low)) {
+  if (accumulator.state_->finished) {
+    throw InternalError("accumulator: '" + accumulator.state_->low.name() + "' is finished; restart it before adding");
+  }
   if constexpr (std::is_same_v<S, Fixed>) {
     auto& state = *accumulator.state_;
     state.bound += bound;
-    // Written so that a NaN bound widens as well.
-    if (!state.high && !(state.bound < 0x1p22)) {
+    // Half of the range leaves room for the rounding of the bound itself; a NaN widens as well.
+    if (!state.high && !(state.bound < 0x1p21)) {
       state.high = scope.allocate({state.low.name() + ".high", Dtype::i64, state.low.dims(), state.low.category()});
       auto* high = scope.write<std::int64_t>(state.high);
       for (std::int64_t i = 0; i < state.low.elements(); ++i) high[i] = low_[i].raw >> 63;

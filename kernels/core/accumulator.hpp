@@ -35,6 +35,7 @@ class Accumulator {
   struct State {
     Tensor low, high;  // high: int64, exists only once the bound has failed
     double bound = 0;  // on the magnitude of every element's partial sum, as a value
+    bool finished = false;
   };
   std::shared_ptr<State> state_;
 };
@@ -43,7 +44,8 @@ class Accumulator {
 template <class S>
 class AccumulatorView {
  public:
-  /// `bound`: no element will grow by more than this in magnitude (a value, not raw; ignored but for Fixed).
+  /// `bound`: no element will grow by more than this in magnitude (a value, not raw; ignored but for Fixed). Throws
+  /// InternalError when the accumulator is finished.
   AccumulatorView(KernelScope& scope, const Accumulator& accumulator, double bound);
 
   /// Whether elements have a second lane: then add() is the only way in.
@@ -56,8 +58,9 @@ class AccumulatorView {
         low += static_cast<std::int64_t>(value.raw);
         return;
       }
-      const uint128 total = (static_cast<uint128>(static_cast<std::uint64_t>(high_[i])) << 64 | static_cast<std::uint64_t>(low)) +
-                            static_cast<uint128>(value.raw);
+      const uint128 total =
+          (static_cast<uint128>(static_cast<std::uint64_t>(high_[i])) << 64 | static_cast<std::uint64_t>(low)) +
+          static_cast<uint128>(value.raw);
       low = static_cast<std::int64_t>(static_cast<std::uint64_t>(total));
       high_[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(total >> 64));
     } else {

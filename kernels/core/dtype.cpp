@@ -40,7 +40,7 @@ std::int64_t elements_of(const Dims& dims) {
   for (const auto d : dims) {
     if (d < 0) throw BadInput("a dimension is " + std::to_string(d) + "; it must be 0 or more");
     product *= d;
-    if (product > fixed_limit) throw BadInput("a tensor of more than 2^62 elements");
+    if (product > int128{1} << 59) throw BadInput("a tensor of more than 2^59 elements");
   }
   return static_cast<std::int64_t>(product);
 }

@@ -26,7 +26,7 @@ class RandomStream {
   double uniform(std::uint64_t element) const { return word(element) * 0x1p-32; }
 
  private:
-  std::array<std::uint32_t, 2> key_;
+  std::array<std::uint32_t, 2> key_{};
 };
 
 }  // namespace shardproof

@@ -72,7 +72,8 @@ std::int64_t find_out_of_range(const Fixed* data, std::int64_t elements) {
   for (std::int64_t begin = 0; begin < elements; begin += block) {
     const std::int64_t end = std::min(elements, begin + block);
     std::uint64_t top = 0;
-    for (std::int64_t i = begin; i < end; ++i) top |= std::uint64_t{static_cast<std::uint64_t>(data[i].raw) + shift > 2 * shift};
+    for (std::int64_t i = begin; i < end; ++i)
+      top |= std::uint64_t{static_cast<std::uint64_t>(data[i].raw) + shift > 2 * shift};
     if (top == 0) continue;
     for (std::int64_t i = begin; i < end; ++i) {
       if (!in_range(data[i])) return i;

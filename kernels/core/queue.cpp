@@ -33,17 +33,17 @@ void* KernelScope::open(const Tensor& tensor, Dtype dtype, Access access) {
   std::byte* data = tensor.storage_->data + tensor.offset_ * static_cast<std::int64_t>(size_of(dtype));
   if (access == Access::read || access == Access::update) {
     if (tensor.storage_->overflow) {
-      overflow_ = true;
+      inherited_ = true;
     } else if (device_.poison()) {
       const auto at = poison::find(dtype, data, tensor.elements());
-      if (at >= 0)
-        refuse(tensor, "has poison at index " + std::to_string(at) +
+      if (at >= 0) {
+        refuse(tensor, "has poison at index " + std::to_string(tensor.offset_ + at) +
                            ": it was read before it was written, or after it was freed");
+      }
     }
   }
   if (access != Access::read) {
-    outputs_.push_back(tensor);
-    finished_.push_back(access != Access::accumulate);
+    outputs_.push_back({tensor, access != Access::accumulate});
   }
   return data;
 }
@@ -61,20 +61,20 @@ void* KernelScope::allocate_scratch(std::int64_t bytes) {
 }
 
 void KernelScope::close() {
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    const auto& t = outputs_[i];
-    auto& storage = *t.storage_;
-    bool overflow = overflow_;
-    if (t.dtype() == Dtype::fixed && finished_[i]) {
-      const auto* data = reinterpret_cast<const Fixed*>(storage.data) + t.offset_;
-      overflow = overflow || poison::find_out_of_range(data, t.elements()) >= 0;
+  bool raised = raised_;
+  for (const auto& [tensor, finished] : outputs_) {
+    auto& storage = *tensor.storage_;
+    bool up = inherited_ || raised_;
+    if (!up && finished && storage.dtype == Dtype::fixed) {
+      const auto* data = reinterpret_cast<const Fixed*>(storage.data) + tensor.offset_;
+      up = poison::find_out_of_range(data, tensor.elements()) >= 0;
     }
+    raised = raised || up;
     // A whole tensor that is written anew is as good as its inputs; a part of one only ever raises the flag.
-    const bool whole = t.offset_ == 0 && t.bytes() == storage.bytes;
-    storage.overflow = overflow || (storage.overflow && (!whole || !finished_[i]));
-    overflow_ = overflow_ || overflow;
+    const bool whole = tensor.bytes() == storage.bytes;
+    storage.overflow = up || (storage.overflow && !(whole && finished));
   }
-  if (overflow_) device_.raise_overflow();
+  if (raised) device_.raise_overflow();
 }
 
 bool fetch_overflow(Queue& queue, const Tensor& tensor) {
@@ -84,10 +84,11 @@ bool fetch_overflow(Queue& queue, const Tensor& tensor) {
   return up;
 }
 
-void Event::complete() {
+void Event::complete(std::exception_ptr error) {
   {
     const std::lock_guard lock(state_->mutex);
     state_->done = true;
+    state_->error = std::move(error);
   }
   state_->changed.notify_all();
 }
@@ -95,6 +96,7 @@ void Event::complete() {
 void Event::wait() const {
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return state_->done; });
+  if (state_->error) std::rethrow_exception(state_->error);
 }
 
 void Queue::run(Device& device, std::string_view name, const Kernel& kernel) {
@@ -142,39 +144,47 @@ void WorkerQueue::loop() {
   }
 }
 
+void WorkerQueue::attempt(const Task& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) return;
+  }
+  try {
+    task();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+}
+
 void WorkerQueue::submit(std::string_view name, Kernel kernel) {
-  push([this, name, kernel = std::move(kernel)] {
-    {
-      const std::lock_guard lock(mutex_);
-      if (error_) return;
-    }
-    try {
-      run(device(), name, kernel);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      error_ = std::current_exception();
-    }
-  });
+  push([this, name, kernel = std::move(kernel)] { attempt([&] { run(device(), name, kernel); }); });
 }
 
 Event WorkerQueue::record() {
   Event event;
-  push([event]() mutable { event.complete(); });
+  push([this, event]() mutable {
+    std::unique_lock lock(mutex_);
+    auto error = error_;
+    lock.unlock();
+    event.complete(std::move(error));
+  });
   return event;
 }
 
 void WorkerQueue::wait(const Event& event) {
-  push([event] { event.wait(); });
+  push([this, event] { attempt([&] { event.wait(); }); });
 }
 
 void WorkerQueue::synchronize() {
-  record().wait();
-  std::exception_ptr error;
-  {
+  const Event event = record();
+  try {
+    event.wait();
+  } catch (...) {
     const std::lock_guard lock(mutex_);
-    error = std::exchange(error_, nullptr);
+    error_ = nullptr;
+    throw;
   }
-  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace shardproof

@@ -4,10 +4,12 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,7 +21,6 @@ namespace shardproof {
 /// for poison (where the device has it on) and carries overflow flags from inputs to outputs.
 class KernelScope {
  public:
-  KernelScope(Device& device, std::string_view kernel) : device_(device), kernel_(kernel) {}
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
   ~KernelScope();
@@ -51,29 +52,35 @@ class KernelScope {
   /// A tensor of this rank, made while a kernel runs (a lane that turned out to be needed).
   Tensor allocate(TensorSpec spec) { return {device_, std::move(spec)}; }
   /// Something that no output shows went out of range (R or fin gave fixed_invalid inside the kernel).
-  void raise_overflow() { overflow_ = true; }
+  void raise_overflow() { raised_ = true; }
   /// The tensor's own flag; its elements are not read.
   bool overflow_of(const Tensor& tensor) const { return tensor.storage_->overflow; }
   Device& device() { return device_; }
 
-  /// Called by the queue after the kernel's text: scans Fixed outputs for overflow and sets their flags.
+ private:
+  friend class Queue;
+  KernelScope(Device& device, std::string_view kernel) : device_(device), kernel_(kernel) {}
+  /// After the kernel's text: scans Fixed outputs for overflow, sets their flags and the device's.
   void close();
 
- private:
   enum class Access { read, write, update, accumulate };
   void* open(const Tensor& tensor, Dtype dtype, Access access);
   void* allocate_scratch(std::int64_t bytes);
   [[noreturn]] void refuse(const Tensor& tensor, const std::string& why) const;
 
+  struct Output {
+    Tensor tensor;
+    bool finished;  // an out-of-range element is an overflow
+  };
   struct Scratch {
     std::byte* data;
     std::int64_t bytes;
   };
   Device& device_;
   std::string_view kernel_;
-  bool overflow_ = false;
-  std::vector<Tensor> outputs_;
-  std::vector<bool> finished_;  // per output: scan it for overflow
+  bool inherited_ = false;  // some input's flag is up
+  bool raised_ = false;
+  std::vector<Output> outputs_;
   std::vector<Scratch> scratch_;
 };
 
@@ -83,7 +90,9 @@ using Kernel = std::function<void(KernelScope&)>;
 class Event {
  public:
   Event() : state_(std::make_shared<State>()) {}
-  void complete();
+  /// `error`: what stopped the work before it, if anything did.
+  void complete(std::exception_ptr error = nullptr);
+  /// Blocks until complete; throws its error.
   void wait() const;
 
  private:
@@ -91,11 +100,13 @@ class Event {
     std::mutex mutex;
     std::condition_variable changed;
     bool done = false;
+    std::exception_ptr error;
   };
   std::shared_ptr<State> state_;
 };
 
-/// Work in order. The first error stops the queue: later work is dropped and synchronize() throws the error.
+/// Work in order. The first error stops the queue: later work is dropped and synchronize() throws the error; so do waits
+/// for events that were recorded after it.
 class Queue {
  public:
   explicit Queue(Device& device) : device_(device) {}
@@ -144,6 +155,8 @@ class WorkerQueue final : public Queue {
  private:
   using Task = std::function<void()>;
   void push(Task task);
+  /// Runs the task unless an error came before; keeps its error.
+  void attempt(const Task& task);
   void loop();
 
   std::mutex mutex_;

@@ -84,8 +84,8 @@ SHARDPROOF_HD inline S round_to(Real<S> y) {
   if constexpr (std::is_same_v<S, Fixed>) {
     // The comparison comes before the conversion, which differs between processors when out of range.
     const bool ok = std::fabs(y) < 0x1p22;
-    const auto raw = static_cast<std::int64_t>(std::rint(ok ? y * fixed_one : 0.0));
-    return Fixed{ok ? raw : fixed_invalid};
+    const double nearest = std::rint(ok ? y * fixed_one : 0.0);  // apart: as one expression it is lrint, a slow scalar
+    return Fixed{ok ? static_cast<std::int64_t>(nearest) : fixed_invalid};
   } else {
     return y;
   }

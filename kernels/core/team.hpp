@@ -15,10 +15,16 @@ namespace shardproof {
 /// W > 32 the W/32 results fold the same way.
 template <int W>
 struct HostTeam {
-  static_assert(W % 32 == 0 && W <= 1024);
+  static_assert(W >= 32 && W <= 1024 && (W & (W - 1)) == 0);
 
   template <class F>
   void each(std::int64_t n, F f) const {
+    // An element never depends on another, whatever the compiler may fear of the pointers.
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#elif !defined(__CUDACC__)
+#pragma GCC ivdep
+#endif
     for (std::int64_t i = 0; i < n; ++i) f(i);
   }
 
@@ -31,22 +37,22 @@ struct HostTeam {
       for (int k = 0; k < W; ++k) lane[k] = op(lane[k], f(i + k));
     }
     for (int k = 0; i < n; ++i, ++k) lane[k] = op(lane[k], f(i));
-    for (int w = 0; w < W; w += 32) tree(lane + w, op);
+    for (int w = 0; w < W; w += 32) tree<16>(lane + w, op);
     if constexpr (W > 32) {
-      T warp[32];
-      for (int k = 0; k < 32; ++k) warp[k] = k < W / 32 ? lane[k * 32] : zero;
-      tree(warp, op);
-      return warp[0];
+      for (int k = 1; k < W / 32; ++k) lane[k] = lane[k * 32];
+      tree<W / 64>(lane, op);
     }
     return lane[0];
   }
 
  private:
-  template <class T, class Op>
+  template <int half, class T, class Op>
   static void tree(T* lane, Op op) {
-    for (int half = 16; half > 0; half /= 2) {
-      for (int k = 0; k < half; ++k) lane[k] = op(lane[k], lane[k + half]);
-    }
+#if !defined(__clang__) && !defined(__CUDACC__)
+#pragma GCC unroll 1  // unrolled too early, it is no longer seen as vectors
+#endif
+    for (int k = 0; k < half; ++k) lane[k] = op(lane[k], lane[k + half]);
+    if constexpr (half > 1) tree<half / 2>(lane, op);
   }
 };
 
@@ -55,6 +61,9 @@ struct Plus {
   SHARDPROOF_HD T operator()(T a, T b) const {
     return a + b;
   }
+};
+struct AnyOf {
+  SHARDPROOF_HD bool operator()(bool a, bool b) const { return a || b; }
 };
 struct Greatest {
   template <class T>

@@ -39,8 +39,8 @@ Tensor::Tensor(Queue& queue, TensorSpec spec) : Tensor(queue.device(), std::move
 
 Tensor::Tensor(Device& device, TensorSpec spec) : dims_(std::move(spec.dims)), elements_(elements_of(dims_)) {
   const auto bytes = elements_ * static_cast<std::int64_t>(size_of(spec.dtype));
-  storage_ = std::make_shared<detail::Storage>(device, std::move(spec.name), spec.dtype, bytes, spec.category,
-                                               spec.space);
+  storage_ =
+      std::make_shared<detail::Storage>(device, std::move(spec.name), spec.dtype, bytes, spec.category, spec.space);
 }
 
 Tensor Tensor::reshaped(Dims dims) const {
@@ -51,8 +51,9 @@ Tensor Tensor::reshaped(Dims dims) const {
 }
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
-  if (dims_.empty() || begin < 0 || count < 0 || begin + count > dims_[0]) {
-    throw InternalError("rows: no rows " + std::to_string(begin) + "+" + std::to_string(count) + " in '" + name() + "'");
+  if (dims_.empty() || begin < 0 || count < 0 || count > dims_[0] - begin) {
+    throw InternalError("rows: no rows " + std::to_string(begin) + "+" + std::to_string(count) + " in '" + name() +
+                        "'");
   }
   const auto row = dims_[0] == 0 ? 0 : elements_ / dims_[0];
   Tensor view = *this;
@@ -117,14 +118,14 @@ void with_element(Dtype dtype, F&& f) {
 
 void zero(Queue& queue, const Tensor& tensor) {
   with_element(tensor.dtype(), [&]<class T>(T) {
-    queue.submit("zero", [tensor](KernelScope& scope) {
-      std::fill_n(scope.write<T>(tensor), tensor.elements(), T{});
-    });
+    queue.submit("zero", [tensor](KernelScope& scope) { std::fill_n(scope.write<T>(tensor), tensor.elements(), T{}); });
   });
 }
 
 void copy(Queue& queue, const Tensor& from, const Tensor& to) {
-  if (from.elements() != to.elements()) throw InternalError("copy: '" + from.name() + "' and '" + to.name() + "' differ");
+  if (from.elements() != to.elements()) {
+    throw InternalError("copy: '" + from.name() + "' and '" + to.name() + "' differ in size");
+  }
   with_element(from.dtype(), [&]<class T>(T) {
     queue.submit("copy", [from, to](KernelScope& scope) {
       std::copy_n(scope.read<T>(from), from.elements(), scope.write<T>(to));

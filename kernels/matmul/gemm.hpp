@@ -16,17 +16,41 @@ struct View {
   std::int64_t row_stride, column_stride;
 };
 
+/// Memory that one kernel's products share, allocated when a product needs it: at most 4 MiB of packed operands.
+class Workspace {
+ public:
+  explicit Workspace(KernelScope& scope) : scope_(scope) {}
+
+  KernelScope& scope() { return scope_; }
+  /// Room for n elements, contents unspecified; valid until the next call.
+  double* panels(std::int64_t n);
+  FixedSum* totals(std::int64_t n);
+
+ private:
+  template <class T>
+  struct Buffer {
+    T* data = nullptr;
+    std::int64_t size = 0;
+  };
+  template <class T>
+  T* grown(Buffer<T>& buffer, std::int64_t n);
+
+  KernelScope& scope_;
+  Buffer<double> panels_;
+  Buffer<FixedSum> totals_;
+};
+
 /// c[i * c_stride + j] = fin(bias[j] + sum_k product(a(i,k), b(k,j))) for i < m, j < n; bias may be nullptr, k may be 0.
-/// exact: an FMA and an integer add per product (Fixed, rule 20 of the track) where the magnitudes found while packing
-/// allow it, 128-bit sums where not; out-of-range totals are written as fixed_invalid, and true is returned if there is
-/// one. f64: CBLAS; f32: oneDNN; false is returned.
+/// exact: an FMA and an integer add per product where the operands' magnitudes allow it (fma_fits of kernels/core),
+/// 128-bit products where not; out-of-range totals are written as fixed_invalid, and true is returned if there is one.
+/// f64: CBLAS; f32: oneDNN; false is returned.
 template <class S>
-bool multiply(KernelScope& scope, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, const S* bias,
+bool multiply(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, const S* bias,
               S* c, std::int64_t c_stride);
 
 /// sum[i * n + j] += sum_k product(a(i,k), b(k,j)), an unfinished sum: the accumulator has m * n elements.
 template <class S>
-void multiply_add(KernelScope& scope, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b,
+void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b,
                   const Accumulator& sum);
 
 }  // namespace shardproof::matmul

@@ -4,11 +4,14 @@ find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # only to tell oneDNN's runtime to use one thread per rank
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(fmt REQUIRED)
+# g++ 12 falsely sees an overflow where fmt parses a fill character.
+target_compile_options(fmt::fmt INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(dnnl REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
+# The system's python3: its packages (python3-torch, python3-numpy) are not those of another one earlier in PATH.
+find_program(SHARDPROOF_PYTHON python3 HINTS /usr/bin REQUIRED)
 
 find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-pthread openblas)
 find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-pthread REQUIRED)
@@ -18,6 +21,13 @@ endif()
 add_library(shardproof_cblas INTERFACE)
 target_include_directories(shardproof_cblas SYSTEM INTERFACE ${CBLAS_INCLUDE_DIR})
 target_link_libraries(shardproof_cblas INTERFACE ${OPENBLAS_LIBRARY})
+
+# Not find_package(dnnl): the package's own configuration asks for OpenCL's headers, which nothing here needs.
+find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+add_library(DNNL::dnnl INTERFACE IMPORTED)
+target_include_directories(DNNL::dnnl INTERFACE ${DNNL_INCLUDE_DIR})
+target_link_libraries(DNNL::dnnl INTERFACE ${DNNL_LIBRARY})
 
 if(SHARDPROOF_CUDA)
   # CMake 3.25 ignores CMAKE_CUDA_STANDARD 20 for nvcc.

@@ -40,7 +40,8 @@ MarkovSource markov_source(const Workload& workload);
 /// The global batch of one step: sample ids and, per sample and position, token, label and document.
 struct Batch {
   std::int64_t step = 0, sequence = 0;
-  std::vector<std::int64_t> samples;                  ///< global ids
+  std::int64_t first = 0;                               ///< place of samples[0] in the global batch; 0 but in a part
+  std::vector<std::int64_t> samples;                    ///< global ids
   std::vector<std::int32_t> tokens, labels, documents;  ///< [samples, sequence]; label -1: none
   std::int64_t label_count = 0;
 

@@ -16,7 +16,7 @@ namespace shardproof::workload {
 
 enum class Activation : std::uint8_t { gelu, relu };
 enum class Initialization : std::uint8_t {
-  gpt2,     ///< weights uniform with standard deviation init_std, residual projections / sqrt(2 layers); biases 0, norms 1
+  gpt2,  ///< weights uniform with standard deviation init_std, residual projections / sqrt(2 layers); biases 0, norms 1
   hostile,  ///< every weight, bias and norm non-trivial: a fault that only shows on them shows
 };
 enum class OptimizerKind : std::uint8_t { sgd, momentum, adam, adamw };
@@ -37,21 +37,21 @@ struct Workload {
   bool tied_head = true;
   std::vector<std::int64_t> shared_block;  ///< [] or [p, q], p < q: layer q uses layer p's parameters
   double layer_norm_epsilon = 1e-5;
-  double dropout = 0;          ///< probability at all four sites
-  double label_smoothing = 0;  ///< in [0, 1)
-  std::int64_t window = 0;     ///< 0: causal; else keys j with i - j < window
+  double dropout = 0;                ///< probability at all four sites
+  double label_smoothing = 0;        ///< in [0, 1)
+  std::int64_t window = 0;           ///< 0: causal; else keys j with i - j < window
   std::vector<std::int64_t> unused;  ///< sizes of parameters that are used nowhere (0 is legal)
   std::vector<std::string> frozen;   ///< parameter names, `*` matches any run of characters
   Initialization initialization = Initialization::gpt2;
   double init_std = 0.02;
 
   // Data
-  std::string corpus = "markov";  ///< "markov", or the path of a text file whose bytes are the tokens
-  std::vector<std::int64_t> documents;     ///< lengths of packed documents; [] : one. What is left is one more, without labels
+  std::string corpus = "markov";           ///< "markov", or the path of a text file whose bytes are the tokens
+  std::vector<std::int64_t> documents;     ///< lengths of packed documents; [] : one. The rest: one more, unlabelled
   std::vector<std::int64_t> valid_labels;  ///< labels kept in the samples of a batch, cycled; [] : all
   std::int64_t prompt = 0;                 ///< positions at the start of each sample that have no label
   std::int64_t batch = 4;                  ///< samples in a global batch
-  std::int64_t samples = 0;                ///< size of the data set; 0: endless. The last batch of an epoch may be short
+  std::int64_t samples = 0;  ///< size of the data set; 0: endless. The last batch of an epoch may be short
   std::uint64_t seed = 1;
 
   // Training
@@ -64,16 +64,18 @@ struct Workload {
   double momentum = 0.9, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double weight_decay = 0;  ///< adamw only
   DecayGroup decay_group = DecayGroup::matrices;
-  double clip = 0;  ///< 0: off
+  double clip = 0;            ///< 0: off
   double loss_scale = 65536;  ///< exact track only; a power of two
 
   std::int64_t head_size() const { return hidden / heads; }
   std::int64_t kv_hidden() const { return kv_heads * head_size(); }
 };
 
-/// A workload file (JSON object), or the name of a built-in one: tiny, laptop, gpt2-124m, or a file of suites/shapes.
-/// `settings` are "key=value", applied over it. Sizes of 0 that mean "as another" are filled in. Throws BadInput with
-/// every finding, one a line: unknown keys (with the nearest valid one), doubled keys, wrong types, illegal values.
+/// A workload file (JSON object; its path holds a / or ends in .json), or the name of a built-in one: tiny, laptop,
+/// gpt2-124m and the other files of suites/shapes, or random:SEED:INDEX (random_workload.hpp).
+/// `settings` are "key=value", applied over it; texts need no quotes, lists no brackets. Sizes of 0 that mean "as
+/// another" are filled in. Throws BadInput with every finding, one a line: unknown keys (with the nearest valid one),
+/// doubled keys, wrong types, illegal values.
 Workload load(std::string_view name_or_path, std::span<const std::string> settings = {});
 Workload parse(std::string_view json_text, std::string_view origin, std::span<const std::string> settings = {});
 
@@ -83,7 +85,8 @@ std::vector<std::string> findings(const Workload& workload);
 /// The JSON text that parses back; every key, in the table's order.
 std::string print(const Workload& workload);
 
-/// SHA-256 over print() without `name` and `why`, and over the corpus's bytes.
+/// SHA-256 over print() without `name` and `why`, with the hash of a corpus file's bytes in place of its path. Reads
+/// the corpus; throws as Corpus does.
 std::string hash(const Workload& workload);
 
 struct KeyInfo {

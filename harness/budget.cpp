@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/budget.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "harness/options.hpp"
+#include "harness/predict/flops.hpp"
+#include "harness/predict/memory.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+// Multiply-adds a second of the sequential oracle on one core: slow processors of today, so that the estimate errs to
+// the side of judging less. In f64 and native two oracles run (double and float).
+constexpr double exact_rate = 0.25e9, double_rate = 0.5e9, float_rate = 0.5e9;
+
+std::int64_t largest_batch(const workload::Workload& workload) {
+  return workload.samples > 0 ? std::min(workload.batch, workload.samples) : workload.batch;
+}
+
+predict::Memory memory_of(const TrainingJob& job, Track track) {
+  return predict::memory(job.workload, predict::role_bytes(track), largest_batch(job.workload), job.microbatches);
+}
+
+}  // namespace
+
+double oracle_seconds(const workload::Workload& workload, Track track, std::int64_t samples, std::int64_t steps) {
+  const double multiply_adds = predict::flops(workload, samples).total() / 2 * static_cast<double>(steps);
+  return track == Track::exact ? multiply_adds / exact_rate : multiply_adds / double_rate + multiply_adds / float_rate;
+}
+
+JudgedPart judged_part(const TrainingJob& job, double seconds_allowed) {
+  JudgedPart part{job, std::min(judged_steps, job.workload.steps), "full"};
+  const std::int64_t samples = largest_batch(job.workload), few = std::max<std::int64_t>(job.microbatches, 2);
+  if (oracle_seconds(job.workload, job.track, samples, part.steps) <= seconds_allowed) return part;
+  part.job.workload.batch = std::min(samples, few);
+  if (oracle_seconds(job.workload, job.track, part.job.workload.batch, part.steps) > seconds_allowed) part.steps = 1;
+  part.job.workload.steps = part.steps;
+  part.text = fmt::format("batch={} (of {}), {} step{}", part.job.workload.batch, samples, part.steps,
+                          part.steps == 1 ? "" : "s");
+  return part;
+}
+
+Footprint footprint(const TrainingJob& job, const JudgedPart* judged) {
+  const predict::Memory own = memory_of(job, job.track);
+  Footprint bytes{.training = own.total()};
+  if (!judged) return bytes;
+  // The observables of every judged step are kept for the digest, and one step of each oracle's stands beside them.
+  const std::int64_t observed = own.parameter + own.gradient + own.optimizer_state;
+  bytes.judging = judged->steps * observed;
+  if (job.track != Track::exact) bytes.judging += memory_of(judged->job, Track::f64).total() * 2;
+  bytes.judging += memory_of(judged->job, job.track).total() * 2;
+  return bytes;
+}
+
+void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes) {
+  const predict::Memory own = memory_of(job, job.track);
+  const std::string needs = fmt::format(
+      "workload \"{}\" needs at least {} in track {} (parameters {}, gradients {}, optimizer state {}, saved tensors {})",
+      job.workload.name, print_bytes(own.total()), name_of(job.track), print_bytes(own.parameter),
+      print_bytes(own.gradient), print_bytes(own.optimizer_state), print_bytes(own.saved));
+  if (own.total() > job.device_memory_bytes)
+    throw OutOfMemory(fmt::format("{}, more than --device-memory {}", needs, print_bytes(job.device_memory_bytes)));
+  if (own.total() > machine_bytes)
+    throw OutOfMemory(fmt::format("{}, more than this machine's {}", needs, print_bytes(machine_bytes)));
+  const Footprint bytes = footprint(job, judged);
+  if (bytes.training + bytes.judging > machine_bytes)
+    throw OutOfMemory(fmt::format("{}, and judging it another {}, together more than this machine's {}: --no-check runs "
+                                  "it unchecked",
+                                  needs, print_bytes(bytes.judging), print_bytes(machine_bytes)));
+}
+
+}  // namespace shardproof::harness

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run costs, estimated before anything is allocated: memory, and the oracle's time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "harness/training.hpp"
+
+namespace shardproof::harness {
+
+/// Bytes that a run holds at least.
+struct Footprint {
+  std::int64_t training = 0;  ///< parameters, gradients, optimizer state and saved tensors, by their forms
+  std::int64_t judging = 0;   ///< the oracles beside it, and what they are compared with
+};
+
+/// The part of a job that is judged by the oracle.
+struct JudgedPart {
+  TrainingJob job;
+  std::int64_t steps = 0;
+  std::string text;  ///< "full", or what it was cut to, for the record
+  bool full() const { return text == "full"; }
+};
+
+inline constexpr std::int64_t judged_steps = 3;
+inline constexpr double oracle_seconds_allowed = 20;
+
+/// Estimated from multiply-adds.
+double oracle_seconds(const workload::Workload& workload, Track track, std::int64_t samples, std::int64_t steps);
+
+/// The first min(3, steps) steps; where the oracle's estimated time exceeds what is allowed, with batches of
+/// max(microbatches, 2) samples; where that still exceeds it, one step of those.
+JudgedPart judged_part(const TrainingJob& job, double seconds_allowed = oracle_seconds_allowed);
+
+Footprint footprint(const TrainingJob& job, const JudgedPart* judged);
+
+/// Throws OutOfMemory, naming what is needed by kind, where the job exceeds its device memory or this machine's.
+void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes);
+
+}  // namespace shardproof::harness

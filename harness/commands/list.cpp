@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "harness/command.hpp"
+#include "harness/options.hpp"
+#include "harness/text.hpp"
+#include "impl/plan/strategy.hpp"
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::harness {
+
+extern const Command list_command;
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows workloads() {
+  Rows rows;
+  for (const workload::Workload& w : workload::built_in()) rows.push_back({"  " + w.name, w.why});
+  return rows;
+}
+
+Rows tracks() {
+  return {{"  exact", "fixed point in integers: every layout gives the same bits"},
+          {"  f64", "double: for comparison with other frameworks"},
+          {"  native", "float: throughput"}};
+}
+
+Rows strategies() {
+  Rows rows;
+  for (const plan::StrategyKey& key : plan::strategy_keys())
+    rows.push_back({"  " + key.name, key.values, "default " + key.standard, key.program ? "program" : "layout", key.meaning});
+  return rows;
+}
+
+Rows keys() {
+  Rows rows;
+  for (const workload::KeyInfo& key : workload::keys())
+    rows.push_back({"  " + key.name, key.type, "default " + key.standard, key.meaning});
+  return rows;
+}
+
+ExitCode run(std::span<const std::string> args) {
+  struct Section {
+    const char *option, *title, *help;
+    Rows (*rows)();
+    bool wanted = false;
+  } sections[] = {
+      {"--workloads", "Workloads", "Built-in workloads", workloads},
+      {"--tracks", "Tracks", "What carries a run's numbers", tracks},
+      {"--strategies", "Strategy keys", "Keys of --strategy", strategies},
+      {"--keys", "Workload keys", "Keys of workload files and of --set", keys},
+  };
+  bool example = false;
+  Options options(list_command);
+  for (Section& section : sections) options.flag(section.option, section.wanted, section.help);
+  options.flag("--example", example, "Print a workload file with every key");
+  if (!options.parse(args)) return ExitCode::pass;
+
+  bool all = !example;
+  for (const Section& section : sections) all = all && !section.wanted;
+  for (const Section& section : sections)
+    if (all || section.wanted) fmt::print("{}\n{}", section.title, table(section.rows()));
+  if (example) fmt::print("{}", workload::print(workload::load("tiny")));
+  return ExitCode::pass;
+}
+
+}  // namespace
+
+const Command list_command = {"list", "What there is: workloads, tracks, keys", "shardproof list --workloads", run};
+
+}  // namespace shardproof::harness

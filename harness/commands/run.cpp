@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <cstdio>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "harness/budget.hpp"
+#include "harness/command.hpp"
+#include "harness/environment.hpp"
+#include "harness/options.hpp"
+#include "harness/predict/flops.hpp"
+#include "harness/predict/memory.hpp"
+#include "harness/progress.hpp"
+#include "harness/run_case.hpp"
+#include "harness/run_folder.hpp"
+#include "harness/run_report.hpp"
+#include "harness/signals.hpp"
+#include "harness/text.hpp"
+#include "impl/plan/strategy.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+
+extern const Command run_command;
+
+namespace {
+
+struct Request {
+  TrainingJob job;
+  plan::Strategy strategy;
+  std::string out, rerun, case_text;
+  bool overwrite = false, no_check = false, dry_run = false;
+};
+
+// False when only help was asked for.
+bool parse(std::span<const std::string> args, Request& request) {
+  std::string workload, strategy = "dp1";
+  std::optional<Track> track;
+  std::optional<std::int64_t> steps, seed, device_memory;
+  std::vector<std::string> settings;
+  Options options(run_command);
+  options.text("--workload", workload, "NAME|FILE", "What to train: a built-in name (list --workloads) or a JSON file")
+      .track(track, "What carries the numbers (default: native)")
+      .text("--strategy", strategy, "TEXT", "How it is spread, as 'dp1 microbatches=4'")
+      .number("--steps", steps, 1, std::numeric_limits<std::int64_t>::max(), "Steps to train, as --set steps=N")
+      .number("--seed", seed, 0, std::numeric_limits<std::int64_t>::max(), "As --set seed=N")
+      .list("--set", settings, "KEY=VALUE", "Changes a key of the workload (list --keys); may be repeated")
+      .text("--out", request.out, "FOLDER", "Where results go (default: results/runs/ and the time)")
+      .flag("--overwrite", request.overwrite, "Replace the run that the folder holds")
+      .flag("--no-check", request.no_check, "Do not judge by the oracle; the record says unchecked")
+      .bytes("--device-memory", device_memory, "Limit of the device's memory, as 512M or 16G")
+      .flag("--poison", request.job.poison, "Fill fresh and freed memory with poison and scan every kernel's inputs")
+      .flag("--dry-run", request.dry_run, "Print what the run would need, and train nothing");
+  if (!options.parse(args)) return false;
+
+  if (workload.empty()) throw BadInput("--workload is missing: a name (see list --workloads) or a file");
+  if (steps) settings.push_back(fmt::format("steps={}", *steps));
+  if (seed) settings.push_back(fmt::format("seed={}", *seed));
+  request.strategy = plan::parse_strategy(strategy);
+  request.job.workload = workload::load(workload, settings);
+  request.job.track = track.value_or(Track::native);
+  request.job.microbatches = request.strategy.microbatches;
+  if (device_memory) request.job.device_memory_bytes = *device_memory;
+
+  std::vector<std::string> words = {"run", "--workload", workload, "--track", std::string(name_of(request.job.track)),
+                                    "--strategy", plan::print(request.strategy)};
+  request.case_text = workload;
+  for (const std::string& setting : settings) {
+    words.insert(words.end(), {"--set", setting});
+    request.case_text += " " + setting;
+  }
+  request.case_text +=
+      fmt::format(" | {} | 1 rank | {} | cpu | threads", plan::print(request.strategy), name_of(request.job.track));
+  if (device_memory) words.insert(words.end(), {"--device-memory", std::to_string(*device_memory)});
+  if (request.no_check) words.push_back("--no-check");
+  if (request.job.poison) words.push_back("--poison");
+  request.rerun = rerun_line(words);
+  return true;
+}
+
+void print_step(const engine::StepResult& step, std::int64_t steps) {
+  const std::string loss = step.loss ? fmt::format("{:.6f}", *step.loss)
+                           : step.skipped == engine::Skipped::no_label ? "none (no label)"
+                                                                       : "not finite (step skipped)";
+  fmt::print("step {:>{}} of {}  loss {}  norm {:.4g}\n", step.step, std::to_string(steps).size(), steps, loss, step.norm);
+  std::fflush(stdout);
+}
+
+ExitCode work(const Request& request, const workload::Corpus& corpus, Record& record, RunFolder& folder) {
+  const auto start = std::chrono::steady_clock::now();
+  ExitCode code = ExitCode::internal;
+  Trained trained;
+  const std::int64_t steps = request.job.workload.steps, every = (steps + 19) / 20;
+  Progress progress;
+  const auto on_step = [&](const engine::StepResult& step) {
+    progress.clear();
+    if (step.step == 1 || step.step % every == 0 || step.step == steps) print_step(step, steps);
+    if (step.step < steps) progress.show(fmt::format("step {} of {}", step.step + 1, steps));
+  };
+  try {
+    trained = run_case(request.job, !request.no_check, corpus, record, on_step);
+    const bool finite = trained.steps.back().skipped != engine::Skipped::non_finite;
+    code = worst({request.no_check ? ExitCode::pass : exit_code_of(record.verdict),
+                  finite ? ExitCode::pass : ExitCode::non_finite});
+  } catch (const Interrupted&) {
+    throw;  // the case did not end: no record
+  } catch (const std::exception& error) {
+    record.verdict = Verdict::error;
+    record.reason = error.what();
+    code = exit_code_of(error);
+  }
+  progress.clear();
+  record.figures.emplace_back(
+      "seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  folder.add(record);
+  fmt::print("{}", report(record, request.job.workload, trained));
+  fmt::print("results     {}\n", folder.path().string());
+  if (code != ExitCode::pass) fmt::print(stderr, "shardproof: {}: {}\nrerun: {}\n", name_of(record.verdict), record.reason, record.rerun);
+  return code;
+}
+
+void print_needs(const Request& request) {
+  const workload::Workload& w = request.job.workload;
+  const predict::Memory memory =
+      predict::memory(w, predict::role_bytes(request.job.track), w.batch, request.job.microbatches);
+  const predict::Flops flops = predict::flops(w, w.batch);
+  fmt::print("{}", table({{"case", request.case_text},
+                          {"parameters", fmt::format("{}", predict::parameter_count(w))},
+                          {"memory", ""},
+                          {"  parameter", print_bytes(memory.parameter)},
+                          {"  gradient", print_bytes(memory.gradient)},
+                          {"  optimizer_state", print_bytes(memory.optimizer_state)},
+                          {"  saved", print_bytes(memory.saved)},
+                          {"  total, at least", print_bytes(memory.total())},
+                          {"FLOPs of a step", fmt::format("{:.4g}", flops.total())}}));
+}
+
+ExitCode run(std::span<const std::string> args) {
+  Request request;
+  if (!parse(args, request)) return ExitCode::pass;
+  const Environment here = environment();
+  const JudgedPart part = judged_part(request.job);
+  if (request.dry_run) print_needs(request);
+  refuse_too_large(request.job, request.no_check ? nullptr : &part, here.memory_bytes);
+  const workload::Corpus corpus(request.job.workload);
+  if (request.dry_run) return ExitCode::pass;
+
+  Record record{.case_text = request.case_text,
+                .workload = request.job.workload.name,
+                .workload_hash = workload::hash(request.job.workload),
+                .strategy = plan::print(request.strategy),
+                .track = request.job.track,
+                .reason = "did not end",
+                .rerun = request.rerun,
+                .environment = here};
+  RunFolder folder(request.out, request.overwrite);
+  return folder.run(request.rerun, [&] { return work(request, corpus, record, folder); });
+}
+
+}  // namespace
+
+const Command run_command = {"run", "Trains a workload, judges its first steps by the oracle, measures speed and memory",
+                             "shardproof run --workload tiny --track exact", run};
+
+}  // namespace shardproof::harness

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "harness/command.hpp"
+#include "harness/json_fields.hpp"
+#include "harness/options.hpp"
+#include "harness/validate.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+
+extern const Command validate_command;
+
+namespace {
+
+ExitCode run(std::span<const std::string> args) {
+  std::vector<std::string> paths;
+  Options options(validate_command);
+  options.words(paths, "PATH", "Workload files (.json), records (.jsonl), folders of runs, tensors (.safetensors)");
+  if (!options.parse(args)) return ExitCode::pass;
+  if (paths.empty()) throw BadInput("nothing to validate: name a file or a folder");
+
+  std::vector<std::string> findings;
+  for (const std::string& path : paths) try {
+      fmt::print("{}: {}\n", path, validate(path));
+    } catch (const BadInput& error) {
+      findings.push_back(error.what());
+    }
+  throw_findings(findings);
+  return ExitCode::pass;
+}
+
+}  // namespace
+
+const Command validate_command = {"validate", "Checks files without running anything: workloads, records, tensors",
+                                  "shardproof validate results/runs/20250101T000000Z", run};
+
+}  // namespace shardproof::harness

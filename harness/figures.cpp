@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/figures.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardproof::harness {
+
+std::array<double, 3> quartiles(std::vector<double> values) {
+  std::ranges::sort(values);
+  std::array<double, 3> result{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double place = 0.25 * static_cast<double>(i + 1) * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, values.size() - 1);
+    result[i] = std::lerp(values[below], values[above], place - static_cast<double>(below));
+  }
+  return result;
+}
+
+std::optional<std::array<double, 3>> tokens_per_second(const Trained& trained) {
+  std::vector<double> rates;
+  for (std::size_t i = 1; i < trained.steps.size(); ++i)
+    if (trained.steps[i].skipped == engine::Skipped::no)
+      rates.push_back(static_cast<double>(trained.steps[i].tokens) / trained.seconds[i]);
+  if (rates.empty()) return std::nullopt;
+  return quartiles(std::move(rates));
+}
+
+std::optional<Learning> learning(const workload::Workload& workload, std::span<const engine::StepResult> steps) {
+  std::vector<const engine::StepResult*> with_loss;
+  for (const engine::StepResult& step : steps)
+    if (step.loss) with_loss.push_back(&step);
+  if (with_loss.empty()) return std::nullopt;
+  Learning found{.first_loss = *with_loss.front()->loss, .last_loss = *with_loss.back()->loss};
+  const auto last = std::span(with_loss).last(std::min<std::size_t>(100, with_loss.size()));
+  double sum = 0;
+  for (const engine::StepResult* step : last) {
+    sum += *step->loss * static_cast<double>(step->tokens);
+    found.tokens += step->tokens;
+  }
+  found.steps = std::ssize(last);
+  found.mean = sum / static_cast<double>(found.tokens);
+  // A repeated data set can be learnt by heart, and smoothed labels have another loss: then the entropy is no floor.
+  if (workload.corpus == "markov" && workload.samples == 0 && workload.label_smoothing == 0) {
+    const workload::MarkovSource source = workload::markov_source(workload);
+    found.floor = source.entropy;
+    found.standard_error = std::sqrt(source.variance / static_cast<double>(found.tokens));
+  }
+  return found;
+}
+
+}  // namespace shardproof::harness

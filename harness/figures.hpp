@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a finished training says about speed and learning.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "harness/training.hpp"
+
+namespace shardproof::harness {
+
+/// Lower quartile, median, upper quartile, between order statistics by linear interpolation. Precondition: not empty.
+std::array<double, 3> quartiles(std::vector<double> values);
+
+/// Valid tokens per second of the steps that were taken, but the first (which also warms up); none if there are none.
+std::optional<std::array<double, 3>> tokens_per_second(const Trained& trained);
+
+/// Mean of the losses of the last (at most 100) steps that have one, weighted by their tokens.
+struct Learning {
+  double first_loss = 0, last_loss = 0, mean = 0;
+  std::int64_t steps = 0, tokens = 0;  ///< that the mean is over
+  /// Markov source only: its entropy, below which no honest mean stays, and the standard error of `mean` that comes from
+  /// the source alone.
+  std::optional<double> floor = {}, standard_error = {};
+
+  /// The mean lies more than 4 standard errors below the floor: the model has seen its labels.
+  bool cheats() const { return floor && mean < *floor - 4 * *standard_error; }
+};
+/// None if no step has a loss.
+std::optional<Learning> learning(const workload::Workload& workload, std::span<const engine::StepResult> steps);
+
+}  // namespace shardproof::harness

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/figures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "harness/budget.hpp"
+#include "harness/predict/memory.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+engine::StepResult step(std::int64_t tokens, std::optional<double> loss) {
+  return {.step = 1, .tokens = tokens, .loss = loss,
+          .skipped = loss ? engine::Skipped::no : engine::Skipped::no_label};
+}
+
+TEST(Quartiles, LieBetweenOrderStatistics) {
+  EXPECT_EQ(quartiles({7}), (std::array<double, 3>{7, 7, 7}));
+  EXPECT_EQ(quartiles({4, 2}), (std::array<double, 3>{2.5, 3, 3.5}));
+  EXPECT_EQ(quartiles({5, 1, 4, 2, 3}), (std::array<double, 3>{2, 3, 4}));
+}
+
+TEST(Throughput, LeavesOutTheFirstStepAndSkippedOnes) {
+  Trained trained{.steps = {step(100, 1.0), step(100, 1.0), step(0, {}), step(300, 1.0)},
+                  .seconds = {1000, 2, 0.001, 3},
+                  .ledgers = {},
+                  .forms = {}};
+  EXPECT_EQ(tokens_per_second(trained)->at(1), 75);
+  trained.steps.resize(1);
+  EXPECT_FALSE(tokens_per_second(trained));
+}
+
+TEST(Learning, IsTheMeanOverTheTokensOfTheLastHundredSteps) {
+  workload::Workload w = workload::load("tiny");
+  w.corpus = "markov";
+  std::vector<engine::StepResult> steps(50, step(7, 9.0));
+  for (int i = 0; i < 99; ++i) steps.push_back(step(10, 2.0));
+  steps.push_back(step(0, {}));
+  steps.push_back(step(30, 1.0));
+  const auto found = learning(w, steps);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->first_loss, 9);
+  EXPECT_EQ(found->last_loss, 1);
+  EXPECT_EQ(found->steps, 100);
+  EXPECT_EQ(found->tokens, 1020);
+  EXPECT_NEAR(found->mean, (99 * 10 * 2.0 + 30) / 1020, 1e-12);  // 100 additions of numbers below 2000 in double
+  const workload::MarkovSource source = workload::markov_source(w);
+  EXPECT_EQ(found->floor, source.entropy);
+  EXPECT_EQ(found->standard_error, std::sqrt(source.variance / 1020));
+}
+
+TEST(Learning, AMeanBelowTheFloorCheats) {
+  workload::Workload w = workload::load("tiny");
+  w.corpus = "markov";
+  const double floor = workload::markov_source(w).entropy;
+  const auto cheats = [&](double loss) { return learning(w, std::vector{step(1'000'000, loss)})->cheats(); };
+  EXPECT_FALSE(cheats(floor));
+  EXPECT_FALSE(cheats(floor + 1));
+  const double error = std::sqrt(workload::markov_source(w).variance / 1e6);
+  EXPECT_FALSE(cheats(floor - 3.9 * error));
+  EXPECT_TRUE(cheats(floor - 4.1 * error));
+  w.samples = 4;  // can be learnt by heart
+  EXPECT_FALSE(cheats(0));
+}
+
+TEST(Learning, ThereIsNoneWithoutALoss) {
+  EXPECT_FALSE(learning(workload::load("tiny"), {}));
+  EXPECT_FALSE(learning(workload::load("tiny"), std::vector{step(0, {})}));
+}
+
+TrainingJob job(const char* name, Track track) { return {.workload = workload::load(name), .track = track}; }
+
+TEST(Budget, TheJudgedPartIsCutToTheTimeAllowed) {
+  TrainingJob tiny = job("tiny", Track::exact);
+  tiny.workload.steps = 10;
+  const JudgedPart whole = judged_part(tiny);
+  EXPECT_TRUE(whole.full());
+  EXPECT_EQ(whole.steps, 3);
+  EXPECT_EQ(whole.job.workload.batch, tiny.workload.batch);
+
+  tiny.workload.batch = 9;
+  const double two_samples = oracle_seconds(tiny.workload, tiny.track, 2, 3);
+  const JudgedPart fewer = judged_part(tiny, two_samples * 1.01);
+  EXPECT_EQ(fewer.text, "batch=2 (of 9), 3 steps");
+  EXPECT_EQ(fewer.job.workload.batch, 2);
+  EXPECT_EQ(fewer.job.workload.steps, 3);
+  const JudgedPart least = judged_part(tiny, two_samples * 0.99);
+  EXPECT_EQ(least.text, "batch=2 (of 9), 1 step");
+  EXPECT_EQ(least.steps, 1);
+
+  tiny.microbatches = 4;
+  EXPECT_EQ(judged_part(tiny, 0).job.workload.batch, 4);
+  tiny.workload.steps = 2;
+  EXPECT_EQ(judged_part(tiny).steps, 2);
+}
+
+TEST(Budget, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
+  TrainingJob tiny = job("tiny", Track::exact);
+  const std::int64_t need = predict::memory(tiny.workload, predict::role_bytes(tiny.track), tiny.workload.batch, 1).total();
+  constexpr std::int64_t large = std::int64_t{1} << 40;
+  tiny.device_memory_bytes = need;
+  EXPECT_NO_THROW(refuse_too_large(tiny, nullptr, large));
+  tiny.device_memory_bytes = need - 1;
+  EXPECT_THROW(refuse_too_large(tiny, nullptr, large), OutOfMemory);
+  tiny.device_memory_bytes = large;
+  EXPECT_NO_THROW(refuse_too_large(tiny, nullptr, need));
+  EXPECT_THROW(refuse_too_large(tiny, nullptr, need - 1), OutOfMemory);
+  const JudgedPart part = judged_part(tiny);
+  EXPECT_THROW(refuse_too_large(tiny, &part, need), OutOfMemory) << "the oracle needs memory too";
+}
+
+}  // namespace
+}  // namespace shardproof::harness

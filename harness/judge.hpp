@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares what a training run shows with what the oracle computes, step by step.
+//
+//   exact        every bit
+//   f64, native  loss, gradients, norm and clip factor by the yardstick: with e = max|oracle(float) - oracle(double)| of
+//                the tensor and the step, 8 (e 2^-29 + 2^-53 max|tensor|) in f64, 8 (e + 2^-24 max|tensor|) in native;
+//                parameters and state by the update alone: the oracle's update of the candidate's own parameters, state,
+//                gradients and clip factor, within the bound of judge_update.hpp
+//
+// In f64 and native every step is judged from where the candidate stood before it, so that no difference is carried on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/verdict.hpp"
+#include "kernels/core/observable.hpp"
+#include "kernels/core/track.hpp"
+#include "suites/workload/batch.hpp"
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::harness {
+
+/// What a run must have shown at least once, or its verdict is mistrusted: its input could not have revealed the fault
+/// that the case is there for.
+enum class Shown : std::uint8_t {
+  gradient,    ///< a gradient that is not all zero
+  clip_bound,  ///< a step whose clip factor was below 1
+  clip_idle,   ///< a step with clipping on whose clip factor was 1
+  no_label,    ///< a step skipped because it had no label
+  overflow,    ///< a step skipped for overflow, or for a gradient that is not finite
+};
+std::string_view name_of(Shown shown);
+/// Throws BadInput for an unknown name.
+Shown shown_of(std::string_view name);
+
+struct JudgeOptions {
+  std::int64_t steps = 3;  ///< fewer steps than these is an error
+  std::vector<Shown> shows = {Shown::gradient};
+};
+
+/// The first observable that differs, in the order: step; skipped, loss, gradients in backward order, norm, clip,
+/// parameters, state.
+struct Divergence {
+  std::int64_t step = 0;
+  Observed kind = Observed::loss;
+  std::string name;          ///< of the tensor; the kind's name for scalars
+  std::string problem;       ///< not empty: missing, doubled, of other dims, ...; there are no values then
+  std::int64_t index = 0;    ///< of the element that is farthest off
+  double candidate = 0, oracle = 0, error = 0, bound = 0;
+  std::int64_t outside = 0;  ///< elements of this tensor outside their bounds
+  std::int64_t tensors = 0;  ///< of the same kind and step that differ, of ...
+  std::int64_t of = 0;
+  std::optional<double> ratio;     ///< candidate = ratio x oracle on
+  std::int64_t ratio_tensors = 0;  ///< so many of the tensors that differ
+};
+/// One sentence.
+std::string print(const Divergence& divergence);
+
+struct Judgement {
+  Verdict verdict = Verdict::error;
+  std::string reason;         ///< one sentence; empty when it passed
+  std::int64_t steps = 0;     ///< judged
+  std::int64_t compared = 0;  ///< elements
+  std::string digest;         ///< of the candidate's observables
+  double worst = 0;           ///< greatest error over bound
+  std::string worst_name;     ///< of the observable where that was: "step kind name"
+  std::optional<Divergence> divergence;
+};
+
+class Judge {
+ public:
+  /// Throws BadInput for an illegal workload.
+  Judge(const workload::Workload& workload, Track track, JudgeOptions options = {});
+  ~Judge();
+
+  /// One step: the batch that the candidate was given and everything observable after it. Steps come in order.
+  void step(const workload::Batch& batch, const std::vector<Observable>& candidate);
+
+  /// The verdict over all steps.
+  Judgement finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardproof::harness

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the oracle says that a step must show, and how far from it the candidate may be.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/judge_compare.hpp"
+#include "kernels/core/observable.hpp"
+#include "kernels/core/track.hpp"
+#include "reference/oracle.hpp"
+#include "suites/workload/batch.hpp"
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::harness {
+
+using ObservableKey = std::pair<Observed, std::string>;
+using ObservableIndex = std::map<ObservableKey, const Observable*>;
+/// Of several with the same key, the first.
+ObservableIndex index_of(const std::vector<Observable>& observables);
+
+/// The only element of an observable; NaN when there is none.
+double scalar_of(const Observable& observable);
+
+/// Names of the states that the workload's optimizer keeps for a parameter, in the order in which it reads them.
+std::vector<std::string> state_names(const workload::Workload& workload, const workload::Parameter& parameter);
+
+class Expectation {
+ public:
+  Expectation(const workload::Workload& workload, Track track);
+
+  /// The oracle's step. In f64 and native it starts from where the candidate stood (see advance) and covers loss,
+  /// gradients, norm, clip and skipped. False when float shows no yardstick: no_yardstick() says why.
+  bool step(const workload::Batch& batch);
+  /// f64 and native: parameters and state, as the update makes them from what the candidate showed.
+  void update(std::int64_t step, const ObservableIndex& candidate);
+  /// The candidate's parameters and state become the start of the next step.
+  void advance(const ObservableIndex& candidate);
+
+  const std::vector<Observable>& observables() const { return observables_; }
+  Comparison compare(const Observable& candidate, const Observable& oracle) const;
+  /// How far a multiple of the oracle's tensor may be from a multiple and still be called one.
+  double slack(const Observable& oracle) const;
+  const std::string& no_yardstick() const { return no_yardstick_; }
+
+ private:
+  bool bound_by_yardstick(const Observable& exact, const std::vector<Observable>& rough);
+  void expect_no_change(std::int64_t step);
+
+  workload::Workload workload_;
+  Track track_;
+  std::vector<workload::Parameter> parameters_;
+  std::unique_ptr<reference::Oracle> oracle_, rough_, updater_;  // the last two: not in exact
+  std::map<ObservableKey, std::vector<double>> before_;          // the candidate's parameters and state; not in exact
+  std::int64_t taken_ = 0;                                       // updates
+  std::vector<Observable> observables_;
+  std::map<ObservableKey, std::vector<double>> bounds_;
+  std::string no_yardstick_;
+};
+
+}  // namespace shardproof::harness

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oracle of the same track stands in for a candidate; faults are planted in what it shows.
+#include "harness/judge.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "kernels/core/errors.hpp"
+#include "reference/oracle.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+using Strings = std::vector<std::string>;
+using Steps = std::vector<std::vector<Observable>>;
+
+struct Training {
+  workload::Workload workload;
+  Track track;
+  std::vector<workload::Batch> batches;
+  Steps steps;
+};
+
+/// Sample k of the result is sample order[k].
+workload::Batch permuted(const workload::Batch& batch, const std::vector<std::size_t>& order) {
+  workload::Batch result = batch;
+  const auto sequence = static_cast<std::size_t>(batch.sequence);
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    result.samples[k] = batch.samples[order[k]];
+    for (auto list : {&workload::Batch::tokens, &workload::Batch::labels, &workload::Batch::documents}) {
+      std::copy_n((batch.*list).begin() + static_cast<std::ptrdiff_t>(order[k] * sequence), sequence,
+                  (result.*list).begin() + static_cast<std::ptrdiff_t>(k * sequence));
+    }
+  }
+  return result;
+}
+
+Training trained(Track track, const Strings& settings = {}, const std::vector<std::size_t>& order = {}) {
+  Training r{workload::load("tiny", settings), track, {}, {}};
+  const workload::Corpus corpus(r.workload);
+  const auto oracle = reference::make_oracle(r.workload, track);
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    r.batches.push_back(workload::batch(r.workload, corpus, step));
+    r.steps.push_back(oracle->step(order.empty() ? r.batches.back() : permuted(r.batches.back(), order)));
+  }
+  return r;
+}
+
+Judgement judged(const Training& run, const Steps& steps, JudgeOptions options = {}) {
+  Judge judge(run.workload, run.track, std::move(options));
+  for (std::size_t k = 0; k < steps.size(); ++k) judge.step(run.batches.at(k), steps[k]);
+  return judge.finish();
+}
+
+Observable& find(std::vector<Observable>& step, Observed kind, const std::string& name) {
+  for (auto& o : step) {
+    if (o.kind == kind && o.name == name) return o;
+  }
+  throw InternalError("no " + name);
+}
+
+/// Applies f to every element, as a double.
+void change(Observable& o, const std::function<double(double)>& f) {
+  std::visit(
+      [&]<class T>(std::vector<T>& values) {
+        for (auto& x : values) {
+          if constexpr (std::is_same_v<T, Fixed>)
+            x = round_to<Fixed>(f(real(x)));
+          else
+            x = static_cast<T>(f(static_cast<double>(x)));
+        }
+      },
+      o.values);
+}
+void change(Observable& o, std::size_t index, const std::function<double(double)>& f) {
+  std::size_t i = 0;
+  change(o, [&](double x) { return i++ == index ? f(x) : x; });
+}
+
+void expect_failure(const Judgement& j, std::int64_t step, Observed kind, const std::string& name) {
+  EXPECT_EQ(j.verdict, Verdict::fail) << j.reason;
+  ASSERT_TRUE(j.divergence) << j.reason;
+  EXPECT_EQ(j.divergence->step, step) << j.reason;
+  EXPECT_EQ(name_of(j.divergence->kind), name_of(kind)) << j.reason;
+  EXPECT_EQ(j.divergence->name, name) << j.reason;
+  EXPECT_FALSE(j.reason.empty());
+}
+
+class JudgeOf : public testing::TestWithParam<Track> {};
+INSTANTIATE_TEST_SUITE_P(, JudgeOf, testing::Values(Track::exact, Track::f64, Track::native),
+                         [](const auto& track) { return std::string(name_of(track.param)); });
+
+TEST_P(JudgeOf, TheOracleItselfPasses) {
+  for (const Strings& settings : {Strings{}, Strings{"optimizer=sgd", "clip=0.5"}, Strings{"optimizer=momentum"},
+                                  Strings{"optimizer=adamw", "weight_decay=0.1"}}) {
+    const Training r = trained(GetParam(), settings);
+    const Judgement j = judged(r, r.steps);
+    EXPECT_EQ(j.verdict, Verdict::pass) << j.reason;
+    EXPECT_EQ(j.steps, 3);
+    EXPECT_LE(j.worst, 0.5) << j.worst_name;
+    std::vector<Observable> all;
+    std::int64_t elements = 0;
+    for (const auto& step : r.steps) {
+      all.insert(all.end(), step.begin(), step.end());
+      for (const auto& o : step) elements += size_of(o.values);
+    }
+    EXPECT_EQ(j.compared, elements);
+    EXPECT_EQ(j.digest, digest_of(all));
+  }
+}
+
+TEST(Judge, EveryFlippedBitIsFoundInExact) {
+  const Training r = trained(Track::exact, {"layers=1", "batch=2", "clip=1"});
+  std::mt19937_64 random(1);
+  for (int k = 0; k < 200; ++k) {
+    Steps steps = r.steps;
+    auto& step = steps[random() % 3];
+    auto& o = step[random() % step.size()];
+    if (size_of(o.values) == 0) continue;
+    const auto index = random() % static_cast<std::uint64_t>(size_of(o.values));
+    std::visit(
+        [&]<class T>(std::vector<T>& values) {
+          if constexpr (std::is_same_v<T, double>)
+            values[index] = std::bit_cast<double>(std::bit_cast<std::uint64_t>(values[index]) ^ 1);
+          else if constexpr (std::is_same_v<T, Fixed>)
+            values[index].raw ^= 1;
+          else
+            values[index] = values[index] == 0 ? 2 : 0;
+        },
+        o.values);
+    const Judgement j = judged(r, steps);
+    if (o.kind == Observed::skipped) {
+      EXPECT_EQ(j.verdict, Verdict::fail);
+      continue;
+    }
+    expect_failure(j, o.step, o.kind, o.name);
+    ASSERT_TRUE(j.divergence);
+    EXPECT_EQ(j.divergence->index, static_cast<std::int64_t>(index)) << j.reason;
+    EXPECT_EQ(j.divergence->outside, 1);
+    EXPECT_EQ(j.divergence->tensors, 1);
+    EXPECT_GT(j.divergence->error, 0) << j.reason;
+  }
+}
+
+TEST(Judge, MinusZeroIsZero) {
+  Training r = trained(Track::exact, {"unused=3"});
+  for (auto& step : r.steps) change(find(step, Observed::state, "unused.0.first_moment"), [](double) { return -0.0; });
+  EXPECT_EQ(judged(r, r.steps).verdict, Verdict::pass);
+}
+
+/// By how much of a tensor's greatest element one element must be off to be found.
+double visible(Track track) { return track == Track::exact ? 1e-9 : track == Track::f64 ? 1e-13 : 1e-4; }
+
+TEST_P(JudgeOf, OneElementOffIsFoundWithItsPlace) {
+  const Training r = trained(GetParam(), {"clip=1"});
+  for (const Observed kind : {Observed::loss, Observed::gradient, Observed::norm, Observed::clip, Observed::parameter,
+                              Observed::state}) {
+    Steps steps = r.steps;
+    for (auto& o : steps[1]) {
+      if (o.kind != kind || size_of(o.values) == 0) continue;
+      const auto values = as_doubles(o.values);
+      const double greatest = *std::ranges::max_element(values, {}, [](double x) { return std::fabs(x); });
+      const Observable before = o;
+      const std::size_t index = values.size() / 2;
+      // A state may be off by roundings of itself only; elsewhere the tensor's greatest element counts.
+      const double off = std::fabs(kind == Observed::state ? values[index] : greatest) * visible(GetParam());
+      change(o, index, [&](double x) { return x + off; });
+      if (as_doubles(o.values) == values) continue;  // a zero state
+      const Judgement j = judged(r, steps);
+      // A parameter that was not the update's result makes the next step differ, never an earlier one.
+      expect_failure(j, 2, o.kind, o.name);
+      if (j.divergence) {
+        EXPECT_EQ(j.divergence->index, static_cast<std::int64_t>(index)) << j.reason;
+        EXPECT_EQ(j.divergence->outside, 1) << j.reason;
+        EXPECT_FALSE(j.divergence->ratio && *j.divergence->ratio == 1) << j.reason;
+      }
+      o = before;
+    }
+  }
+}
+
+TEST_P(JudgeOf, AScaledGradientIsCalledSo) {
+  const Training r = trained(GetParam());
+  Steps steps = r.steps;
+  std::int64_t gradients = 0;
+  for (auto& o : steps[1]) {
+    if (o.kind != Observed::gradient) continue;
+    change(o, [](double x) { return 3 * x; });
+    ++gradients;
+  }
+  const Judgement j = judged(r, steps);
+  // Backward order: the final layer norm's bias comes before the blocks and the (tied) embedding.
+  expect_failure(j, 2, Observed::gradient, "final_norm.bias");
+  ASSERT_TRUE(j.divergence && j.divergence->ratio) << j.reason;
+  EXPECT_NEAR(*j.divergence->ratio, 3, 1e-4);
+  EXPECT_EQ(j.divergence->of, gradients);
+  // Key biases have gradient zero but for noise: no ratio can be told of them.
+  EXPECT_GE(j.divergence->ratio_tensors, gradients - r.workload.layers) << j.reason;
+}
+
+TEST_P(JudgeOf, SwappedTensorsAreFound) {
+  const Training r = trained(GetParam());
+  Steps steps = r.steps;
+  std::swap(find(steps[2], Observed::gradient, "blocks.0.norm1.weight").values,
+            find(steps[2], Observed::gradient, "blocks.1.norm2.weight").values);
+  const Judgement j = judged(r, steps);
+  expect_failure(j, 3, Observed::gradient, "blocks.1.norm2.weight");
+  EXPECT_EQ(j.divergence->tensors, 2);
+  EXPECT_FALSE(j.divergence->ratio);
+}
+
+TEST_P(JudgeOf, WhatIsNotAStepIsRefused) {
+  const Training r = trained(GetParam());
+  const std::string name = "blocks.0.mlp.up.bias";
+  const auto with = [&](const std::function<void(std::vector<Observable>&)>& fault) {
+    Steps steps = r.steps;
+    fault(steps[1]);
+    return judged(r, steps);
+  };
+  const auto is = [&](const Observable& o) { return o.kind == Observed::gradient && o.name == name; };
+  expect_failure(with([&](auto& step) { std::erase_if(step, is); }), 2, Observed::gradient, name);
+  expect_failure(with([&](auto& step) { step.push_back(find(step, Observed::gradient, name)); }), 2, Observed::gradient,
+                 name);
+  expect_failure(with([&](auto& step) { find(step, Observed::gradient, name).name = "blocks.0.mlp.up.bia"; }), 2,
+                 Observed::gradient, name);
+  expect_failure(with([&](auto& step) {
+                   step.push_back(find(step, Observed::gradient, name));
+                   step.back().name = "other";
+                 }),
+                 2, Observed::gradient, "other");
+  expect_failure(with([&](auto& step) { find(step, Observed::gradient, name).step = 1; }), 2, Observed::gradient, name);
+  expect_failure(with([&](auto& step) { find(step, Observed::gradient, name).dims = {37, 1}; }), 2, Observed::gradient,
+                 name);
+  expect_failure(with([&](auto& step) { find(step, Observed::gradient, name).values = std::vector<std::int64_t>(37); }), 2,
+                 Observed::gradient, name);
+  expect_failure(with([&](auto& step) { find(step, Observed::skipped, "skipped").dims = {1, 1}; }), 2,
+                 Observed::skipped, "skipped");
+  expect_failure(with([&](auto& step) { step.clear(); }), 2, Observed::skipped, "skipped");
+}
+
+TEST_P(JudgeOf, AValueThatIsNoNumberIsFound) {
+  const Training r = trained(GetParam());
+  Steps steps = r.steps;
+  change(find(steps[0], Observed::gradient, "blocks.1.mlp.down.bias"), 7,
+         [](double) { return std::numeric_limits<double>::quiet_NaN(); });
+  const Judgement j = judged(r, steps);
+  expect_failure(j, 1, Observed::gradient, "blocks.1.mlp.down.bias");
+  EXPECT_EQ(j.divergence->index, 7);
+}
+
+TEST_P(JudgeOf, TheFirstInOrderIsNamed) {
+  const Training r = trained(GetParam(), {"tied_head=false"});
+  Steps steps = r.steps;
+  const auto spoil = [&](Observed kind, const std::string& name) {
+    change(find(steps[1], kind, name), [](double x) { return x * 1.01 + 0.01; });
+    expect_failure(judged(r, steps), 2, kind, name);
+  };
+  spoil(Observed::state, "head.weight.first_moment");
+  spoil(Observed::parameter, "head.weight");
+  spoil(Observed::parameter, "token_embedding.weight");
+  spoil(Observed::clip, "clip");
+  spoil(Observed::norm, "norm");
+  spoil(Observed::gradient, "token_embedding.weight");
+  spoil(Observed::gradient, "blocks.0.attention.query.weight");
+  spoil(Observed::gradient, "blocks.1.norm1.weight");
+  spoil(Observed::gradient, "head.weight");
+  spoil(Observed::loss, "loss");
+}
+
+TEST_P(JudgeOf, FewerStepsAreAnError) {
+  const Training r = trained(GetParam());
+  EXPECT_EQ(judged(r, {r.steps[0], r.steps[1]}).verdict, Verdict::error);
+  EXPECT_EQ(judged(r, {}).verdict, Verdict::error);
+  EXPECT_EQ(judged(r, {}, {.steps = 0, .shows = {}}).verdict, Verdict::error);
+  EXPECT_EQ(judged(r, {r.steps[0], r.steps[1]}, {.steps = 2, .shows = {}}).verdict, Verdict::pass);
+}
+
+/// Faults in an update that leave gradients, norm and clip right in the same step.
+TEST_P(JudgeOf, AWrongUpdateIsFoundInItsStep) {
+  for (const char* optimizer : {"sgd", "momentum", "adam", "adamw"}) {
+    const Training r = trained(GetParam(), {fmt::format("optimizer={}", optimizer), "weight_decay=0.1"});
+    const std::string name = "blocks.0.attention.value.weight";
+    {
+      SCOPED_TRACE(fmt::format("{}: step 2 updates nothing", optimizer));
+      Steps steps = r.steps;
+      find(steps[1], Observed::parameter, name).values = find(steps[0], Observed::parameter, name).values;
+      expect_failure(judged(r, steps), 2, Observed::parameter, name);
+    }
+    {
+      SCOPED_TRACE(fmt::format("{}: a learning rate that is off by a thousandth", optimizer));
+      Steps steps = r.steps;
+      const auto from = as_doubles(find(steps[1], Observed::parameter, name).values);
+      std::size_t i = 0;
+      change(find(steps[2], Observed::parameter, name), [&](double x) { return x + (x - from[i++]) * 1e-3; });
+      expect_failure(judged(r, steps), 3, Observed::parameter, name);
+    }
+    if (std::string(optimizer) == "sgd") continue;
+    SCOPED_TRACE(fmt::format("{}: state that does not decay", optimizer));
+    Steps steps = r.steps;
+    const std::string state = name + (std::string(optimizer) == "momentum" ? ".momentum" : ".first_moment");
+    find(steps[2], Observed::state, state).values = find(steps[1], Observed::state, state).values;
+    expect_failure(judged(r, steps), 3, Observed::state, state);
+  }
+}
+
+TEST_P(JudgeOf, TheBiasCorrectionCountsUpdatesTaken) {
+  // Adam with 1 - b^t of another t: the same program with other constants.
+  const Training right = trained(GetParam()), wrong = trained(GetParam(), {"beta1=0.91"});
+  Steps steps = right.steps;
+  for (auto& o : steps[0]) {
+    if (o.kind == Observed::state) o.values = find(Steps(wrong.steps)[0], o.kind, o.name).values;
+  }
+  const Judgement j = judged(right, steps);
+  EXPECT_EQ(j.verdict, Verdict::fail);
+  EXPECT_EQ(j.divergence->kind, Observed::state);
+}
+
+TEST_P(JudgeOf, SkippedStepsAreComparedAndCounted) {
+  const Training r = trained(GetParam(), {"valid_labels=0"});
+  const Judgement plain = judged(r, r.steps);
+  EXPECT_EQ(plain.verdict, Verdict::mistrusted) << plain.reason;  // no gradient: nothing was tested
+  EXPECT_EQ(judged(r, r.steps, {.shows = {Shown::no_label}}).verdict, Verdict::pass);
+  EXPECT_EQ(judged(r, r.steps, {.shows = {Shown::overflow}}).verdict, Verdict::mistrusted);
+
+  Steps moved = r.steps;  // parameters that change although the step was skipped
+  change(find(moved[1], Observed::parameter, "blocks.0.norm1.bias"), 3, [](double x) { return x + 0x1p-20; });
+  expect_failure(judged(r, moved, {.shows = {}}), 2, Observed::parameter, "blocks.0.norm1.bias");
+
+  Steps not_null = r.steps;
+  auto& loss = find(not_null[0], Observed::loss, "loss");
+  loss.dims = {1}, loss.values = std::vector<double>{0};
+  expect_failure(judged(r, not_null, {.shows = {}}), 1, Observed::loss, "loss");
+}
+
+TEST_P(JudgeOf, AStepThatWasNotToBeSkippedIsFound) {
+  const Training r = trained(GetParam());
+  Steps steps = r.steps;
+  std::erase_if(steps[1], [](const Observable& o) { return o.kind < Observed::skipped; });
+  find(steps[1], Observed::skipped, "skipped").values = std::vector<std::int64_t>{1};
+  expect_failure(judged(r, steps), 2, Observed::skipped, "skipped");
+}
+
+TEST(Judge, OverflowInExactIsAStepLikeAnother) {
+  const Training r = trained(Track::exact, {"loss_scale=1099511627776"});
+  const Judgement j = judged(r, r.steps, {.shows = {Shown::overflow}});
+  EXPECT_EQ(j.verdict, Verdict::pass) << j.reason;
+  EXPECT_EQ(judged(r, r.steps).verdict, Verdict::mistrusted);
+}
+
+TEST_P(JudgeOf, AClipThatNeverBoundIsMistrustedWhereItMatters) {
+  const Training idle = trained(GetParam(), {"clip=1000"}), bound = trained(GetParam(), {"clip=0.001"});
+  EXPECT_EQ(judged(idle, idle.steps).verdict, Verdict::pass);
+  EXPECT_EQ(judged(idle, idle.steps, {.shows = {Shown::clip_bound}}).verdict, Verdict::mistrusted);
+  EXPECT_EQ(judged(idle, idle.steps, {.shows = {Shown::clip_idle}}).verdict, Verdict::pass);
+  EXPECT_EQ(judged(bound, bound.steps, {.shows = {Shown::clip_bound}}).verdict, Verdict::pass);
+  EXPECT_EQ(judged(bound, bound.steps, {.shows = {Shown::clip_idle}}).verdict, Verdict::mistrusted);
+}
+
+TEST(Judge, AModelWithoutTrainableParametersIsMistrusted) {
+  const Training r = trained(Track::exact, {"frozen=*"});
+  EXPECT_EQ(judged(r, r.steps).verdict, Verdict::mistrusted);
+}
+
+/// The factor 8 of the yardstick: three other orders of summation stay under half of the bound, in every optimizer.
+TEST(Judge, OtherOrdersOfSummationStayUnderHalfOfTheBound) {
+  double worst = 0;
+  for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{6, 5, 4, 3, 2, 1, 0}, {3, 4, 5, 6, 0, 1, 2},
+                                                {0, 2, 4, 6, 1, 3, 5}}) {
+    for (const char* optimizer : {"sgd", "momentum", "adam", "adamw"}) {
+      for (const Track track : {Track::f64, Track::native}) {
+        const Training r = trained(track, {fmt::format("optimizer={}", optimizer), "batch=7", "clip=1"}, order);
+        const Judgement j = judged(r, r.steps);
+        EXPECT_EQ(j.verdict, Verdict::pass) << j.reason;
+        EXPECT_LT(j.worst, 0.5) << name_of(track) << " " << j.worst_name;
+        worst = std::max(worst, j.worst);
+      }
+    }
+  }
+  EXPECT_GT(worst, 0.01);  // the orders did differ
+}
+
+}  // namespace
+}  // namespace shardproof::harness

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closed forms of the FLOPs of a step: 2 per multiply-add of linear maps and attention, all T^2 scores counted, as in
+// Korthikanti et al. 2022, appendix A. To be compared with the FLOP ledger.
+#pragma once
+
+#include <cstdint>
+
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::predict {
+
+/// double: exact below 2^53, and large enough for any model.
+struct Flops {
+  double forward = 0;
+  double backward_input = 0;   ///< I: gradients of what flows; attention's backward counts here
+  double backward_weight = 0;  ///< W: gradients of weights, none for frozen ones
+  double total() const { return forward + backward_input + backward_weight; }
+};
+
+/// Of a step over `samples`; microbatches do not matter. Without frozen weights, kv_heads = heads and mlp_hidden = 4
+/// hidden the total is 72 B l s h^2 (1 + s/6h + v/12hl): their eq. (7).
+Flops flops(const workload::Workload& workload, std::int64_t samples);
+
+}  // namespace shardproof::predict

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closed forms of a one-device run's memory, written by hand from reference/ARITHMETIC.md, sections 4, 9 and 11, as
+// polynomials in the workload's sizes and in the bytes of each role. They never see the tensors of a run, nor
+// workload::parameters(): a form that disagrees with the memory ledger is a finding.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/track.hpp"
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::predict {
+
+/// Bytes of one element of each role.
+struct RoleBytes {
+  std::int64_t activation, statistic, mask, parameter, gradient, state;
+};
+RoleBytes role_bytes(Track track);
+
+/// Elements of all parameters, and of those that are not frozen (they have a gradient and optimizer state). A block
+/// that two layers share counts once.
+std::int64_t parameter_count(const workload::Workload& workload);
+std::int64_t trainable_count(const workload::Workload& workload);
+
+/// Tensors of optimizer state per trainable parameter: sgd 0, momentum 1, adam and adamw 2.
+std::int64_t state_tensors(workload::OptimizerKind optimizer);
+
+std::int64_t parameter_bytes(const workload::Workload& workload, const RoleBytes& bytes);
+std::int64_t gradient_bytes(const workload::Workload& workload, const RoleBytes& bytes);
+std::int64_t state_bytes(const workload::Workload& workload, const RoleBytes& bytes);
+
+/// What each part of the model keeps from forward to backward, for a microbatch of `samples`, attention=stored.
+/// At 2 bytes, with dropout, without statistics, kv_heads = heads and mlp_hidden = 4 hidden, a block is
+/// sbh(34 + 5as/h): Korthikanti et al. 2022, eq. (1).
+std::int64_t saved_embedding_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
+std::int64_t saved_block_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
+/// Final norm, logits and the softmax's row statistics.
+std::int64_t saved_head_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
+
+/// The above together, for steps of `samples` in `microbatches` parts: what a run holds at least. What it holds besides
+/// (workspace, gradients of activations, batch) has no form.
+struct Memory {
+  std::int64_t parameter = 0, gradient = 0, optimizer_state = 0;
+  std::int64_t saved_embedding = 0, saved_block = 0, saved_head = 0;  ///< of the largest microbatch; of one block
+  std::int64_t saved = 0;                                             ///< of all parts of the largest microbatch
+  std::int64_t total() const { return parameter + gradient + optimizer_state + saved; }
+};
+Memory memory(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples,
+              std::int64_t microbatches = 1);
+
+}  // namespace shardproof::predict

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/record.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/json_fields.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json object_of(const Counts& counts) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [name, value] : counts) object[name] = value;
+  return object;
+}
+
+ordered_json object_of(const Figures& figures) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [name, value] : figures)
+    object[name] = std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+  return object;
+}
+
+Counts counts_of(Fields& fields, const std::string& key, const std::string& origin,
+                 std::vector<std::string>& findings) {
+  const ordered_json& members = fields.object(key);
+  Fields inner(members, origin + ": " + key, findings);
+  Counts counts;
+  for (const auto& [name, value] : members.items()) counts.emplace_back(name, inner.integer(name, 0));
+  return counts;
+}
+
+Figures figures_of(Fields& fields) {
+  Figures figures;
+  for (const auto& [name, value] : fields.object("figures").items()) {
+    if (!value.is_number() && !value.is_null()) fields.report(fmt::format("figures: \"{}\" must be a number or null", name));
+    figures.emplace_back(name, value.is_number() ? value.get<double>() : std::nan(""));
+  }
+  return figures;
+}
+
+bool is_sha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+template <class Convert>
+void convert(Fields& fields, Convert&& convert_value) {
+  try {
+    convert_value();
+  } catch (const BadInput& error) {
+    fields.report(error.what());
+  }
+}
+
+Track track_named(std::string_view name) {
+  for (Track track : {Track::exact, Track::f64, Track::native})
+    if (name_of(track) == name) return track;
+  throw BadInput(fmt::format("\"track\" is \"{}\": it must be exact, f64 or native", name));
+}
+
+}  // namespace
+
+std::vector<std::string> disagreements(const Record& record) {
+  std::vector<std::string> lines;
+  for (const auto& [name, form] : record.forms) {
+    const auto ledger = std::ranges::find(record.ledgers, name, &Counts::value_type::first);
+    if (ledger == record.ledgers.end())
+      lines.push_back(fmt::format("{} has a form ({}) but no ledger", name, form));
+    else if (ledger->second != form)
+      lines.push_back(fmt::format("{} is {}, its form says {}", name, ledger->second, form));
+  }
+  return lines;
+}
+
+std::string to_json(const Record& record) {
+  const ordered_json object = {
+      {"schema", record_schema},
+      {"case", record.case_text},
+      {"workload", record.workload},
+      {"workload_hash", record.workload_hash},
+      {"strategy", record.strategy},
+      {"ranks", record.ranks},
+      {"track", name_of(record.track)},
+      {"device", record.device},
+      {"transport", record.transport},
+      {"contract", record.contract},
+      {"verdict", name_of(record.verdict)},
+      {"reason", record.reason},
+      {"judged", record.judged},
+      {"digest", record.digest.empty() ? ordered_json(nullptr) : ordered_json(record.digest)},
+      {"compared", record.compared},
+      {"ledgers", object_of(record.ledgers)},
+      {"forms", object_of(record.forms)},
+      {"figures", object_of(record.figures)},
+      {"rerun", record.rerun},
+      {"environment", ordered_json::parse(to_json(record.environment))},
+  };
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+Record parse_record(std::string_view json_text, std::string_view origin) {
+  const ordered_json object = parse_object(json_text, origin);
+  std::vector<std::string> findings;
+  const std::string place(origin);
+  Fields fields(object, place, findings);
+  Record record;
+  if (const std::string schema = fields.text("schema"); !schema.empty() && schema != record_schema)
+    fields.report(fmt::format("\"schema\" is \"{}\": this program reads \"{}\"", schema, record_schema));
+  record.case_text = fields.text("case");
+  record.workload = fields.text("workload");
+  record.workload_hash = fields.text("workload_hash");
+  record.strategy = fields.text("strategy");
+  record.ranks = fields.integer("ranks", 1);
+  convert(fields, [&] { record.track = track_named(fields.text("track")); });
+  record.device = fields.text("device");
+  record.transport = fields.text("transport");
+  record.contract = fields.text("contract");
+  convert(fields, [&] { record.verdict = verdict_named(fields.text("verdict")); });
+  record.reason = fields.text("reason");
+  record.judged = fields.text("judged");
+  record.digest = fields.text_or_null("digest");
+  record.compared = fields.integer("compared", 0);
+  record.ledgers = counts_of(fields, "ledgers", place, findings);
+  record.forms = counts_of(fields, "forms", place, findings);
+  record.figures = figures_of(fields);
+  record.rerun = fields.text("rerun");
+  const std::string environment = fields.object("environment").dump();
+  convert(fields, [&] { record.environment = parse_environment(environment, "environment"); });
+  fields.finish();
+
+  for (const auto& [name, hash] : {std::pair("digest", record.digest), std::pair("workload_hash", record.workload_hash)})
+    if (!hash.empty() && !is_sha256(hash)) fields.report(fmt::format("\"{}\" is not 64 hexadecimal digits", name));
+  const bool passed = record.verdict == Verdict::pass;
+  if (passed && record.compared == 0) fields.report("a pass that compared nothing is none");
+  if (passed != record.reason.empty()) fields.report("\"reason\" must be empty for a pass, and only then");
+  throw_findings(findings);
+  return record;
+}
+
+}  // namespace shardproof::harness

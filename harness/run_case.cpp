@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/run_case.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "harness/budget.hpp"
+#include "harness/figures.hpp"
+#include "harness/judge.hpp"
+#include "suites/workload/text.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+// Judges the cut job in a run of its own, poisoned.
+Judgement judge_apart(const JudgedPart& part, const workload::Corpus& corpus) {
+  TrainingJob job = part.job;
+  job.poison = true;
+  Judge judge(job.workload, job.track, {.steps = part.steps});
+  train(job, corpus,
+        {.observed_steps = part.steps,
+         .observe = [&](const workload::Batch& batch, std::vector<Observable> shown) { judge.step(batch, shown); },
+         .step = {}});
+  return judge.finish();
+}
+
+void apply(const Judgement& judgement, Record& record) {
+  record.verdict = judgement.verdict;
+  record.reason = judgement.reason;
+  record.compared = judgement.compared;
+}
+
+void fail(Record& record, std::string reason) {
+  if (record.verdict != Verdict::pass) return;  // the first finding stands
+  record.verdict = Verdict::fail;
+  record.reason = std::move(reason);
+}
+
+void add_figures(const TrainingJob& job, const Trained& trained, Record& record) {
+  const auto add = [&](const char* name, double value) { record.figures.emplace_back(name, value); };
+  if (const auto rate = tokens_per_second(trained)) {
+    add("tokens_per_second_lower_quartile", (*rate)[0]);
+    add("tokens_per_second_median", (*rate)[1]);
+    add("tokens_per_second_upper_quartile", (*rate)[2]);
+  }
+  const auto learned = learning(job.workload, trained.steps);
+  if (!learned) return;
+  add("loss_first", learned->first_loss);
+  add("loss_last", learned->last_loss);
+  add("loss_mean_of_last_100", learned->mean);
+  if (!learned->floor) return;
+  add("loss_floor", *learned->floor);
+  add("loss_standard_error", *learned->standard_error);
+  if (learned->cheats())
+    fail(record, fmt::format("the mean loss {} is below the entropy of its source, {}: the model has seen its labels",
+                             learned->mean, *learned->floor));
+}
+
+}  // namespace
+
+Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& corpus, Record& record,
+                 const std::function<void(const engine::StepResult&)>& on_step) {
+  const JudgedPart part = judged_part(job);
+  std::optional<Judge> judge;
+  if (!check) {
+    record.judged = "unchecked";
+    record.verdict = Verdict::skipped;
+    record.reason = "not judged, on request (--no-check)";
+  } else {
+    record.judged = part.text;
+    if (part.full())
+      judge.emplace(job.workload, job.track, JudgeOptions{.steps = part.steps});
+    else
+      apply(judge_apart(part, corpus), record);
+  }
+
+  std::vector<Observable> observed;
+  const auto observe = [&](const workload::Batch& batch, std::vector<Observable> shown) {
+    if (judge) judge->step(batch, shown);
+    std::ranges::move(shown, std::back_inserter(observed));
+  };
+  Trained trained = train(
+      job, corpus, {.observed_steps = std::min(judged_steps, job.workload.steps), .observe = observe, .step = on_step});
+  if (judge) apply(judge->finish(), record);
+  record.digest = digest_of(observed);
+  record.ledgers = trained.ledgers;
+  record.forms = trained.forms;
+  add_figures(job, trained, record);
+  if (const auto wrong = disagreements(record); !wrong.empty())
+    fail(record, "a ledger differs from its form: " + workload::joined(wrong, "; "));
+  return trained;
+}
+
+}  // namespace shardproof::harness

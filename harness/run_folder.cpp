@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/run_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "kernels/core/errors.hpp"
+#include "kernels/core/files.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+constexpr const char *records_name = "records.jsonl", *summary_name = "summary.json", *junit_name = "junit.xml",
+                     *lock_name = "run.lock";
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& cause) {
+  throw WriteError(fmt::format("cannot write {}: {}", path.string(), cause));
+}
+
+// True when this call made it.
+bool make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (error) fail(path, error.message());
+  if (mkdir(path.c_str(), 0777) == 0) return true;
+  if (errno != EEXIST) fail(path, std::strerror(errno));
+  if (!std::filesystem::is_directory(path, error)) fail(path, "it is not a folder");
+  return false;
+}
+
+std::filesystem::path make_new_folder() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
+  const std::filesystem::path first = std::filesystem::path("results/runs") / stamp;
+  std::filesystem::path path = first;
+  for (int i = 2; !make_folder(path); ++i) path = first.string() + "-" + std::to_string(i);
+  return path;
+}
+
+void write_all(int file, std::string_view text, const std::filesystem::path& path) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail(path, std::strerror(written < 0 ? errno : ENOSPC));
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+bool same_file(int file, const std::filesystem::path& path) {
+  struct stat a {}, b {};
+  return fstat(file, &a) == 0 && stat(path.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string owner_of(int lock) {
+  char text[32];
+  const ssize_t count = pread(lock, text, sizeof text, 0);
+  return count > 0 ? fmt::format("process {}", std::string(text, static_cast<std::size_t>(count))) : "another process";
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const std::filesystem::path& path, bool overwrite) : path_(path) {
+  if (path_.empty()) {
+    path_ = make_new_folder();
+    made_ = true;
+  } else {
+    made_ = make_folder(path_);
+  }
+  try {
+    lock();
+    open_records(overwrite);
+  } catch (...) {
+    release();
+    if (made_) rmdir(path_.c_str());
+    throw;
+  }
+}
+
+RunFolder::~RunFolder() { release(); }
+
+void RunFolder::release() {
+  if (records_ >= 0) close(records_);
+  if (lock_ < 0) return;
+  unlink((path_ / lock_name).c_str());
+  close(lock_);
+}
+
+void RunFolder::lock() {
+  const std::filesystem::path file = path_ / lock_name;
+  for (;;) {
+    const int lock = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock < 0) fail(file, std::strerror(errno));
+    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+      const std::string owner = owner_of(lock);
+      close(lock);
+      throw BadInput(fmt::format("{} is being written by {}: choose another --out", path_.string(), owner));
+    }
+    if (same_file(lock, file)) {  // else its last owner removed it between open and flock
+      lock_ = lock;
+      break;
+    }
+    close(lock);
+  }
+  if (ftruncate(lock_, 0) != 0) fail(file, std::strerror(errno));
+  write_all(lock_, std::to_string(getpid()), file);
+}
+
+void RunFolder::open_records(bool overwrite) {
+  const std::filesystem::path file = path_ / records_name;
+  for (const char* name : {records_name, summary_name, junit_name}) {
+    if (!std::filesystem::exists(path_ / name)) continue;
+    if (!overwrite)
+      throw BadInput(fmt::format("{} holds a run already: choose another --out, or --overwrite it", path_.string()));
+    if (unlink((path_ / name).c_str()) != 0) fail(path_ / name, std::strerror(errno));
+  }
+  records_ = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (records_ < 0) fail(file, std::strerror(errno));
+}
+
+void RunFolder::add(const Record& record) {
+  const std::string line = to_json(record) + "\n";
+  try {
+    write_all(records_, line, path_ / records_name);
+    if (fsync(records_) != 0) fail(path_ / records_name, std::strerror(errno));
+  } catch (const WriteError&) {
+    // Shrinking needs no space. The file's own offset must follow, or the next record would leave a hole.
+    if (ftruncate(records_, length_) == 0) lseek(records_, length_, SEEK_SET);
+    throw;
+  }
+  length_ += static_cast<std::int64_t>(line.size());
+  const auto seconds = std::ranges::find(record.figures, "seconds", &Figures::value_type::first);
+  ended_.push_back({record.case_text, record.reason, record.rerun, record.verdict,
+                    seconds == record.figures.end() ? 0 : seconds->second});
+}
+
+ExitCode RunFolder::run(const std::string& command_line, const std::function<ExitCode()>& work) {
+  ExitCode code = ExitCode::internal;
+  try {
+    code = work();
+  } catch (const std::exception& error) {
+    summarise(exit_code_of(error), command_line);
+    throw;
+  }
+  summarise(code, command_line);
+  return code;
+}
+
+void RunFolder::summarise(ExitCode code, const std::string& command_line) {
+  nlohmann::ordered_json verdicts = nlohmann::ordered_json::object();
+  for (const std::string& name : verdict_names())
+    verdicts[name] = std::ranges::count(ended_, verdict_named(name), &Ended::verdict);
+  const nlohmann::ordered_json summary = {
+      {"schema", summary_schema}, {"command", command_line}, {"exit_code", static_cast<int>(code)},
+      {"cases", ended_.size()},           {"verdicts", verdicts},
+  };
+  write_file(path_ / junit_name, junit(ended_));
+  write_file(path_ / summary_name, summary.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace shardproof::harness

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder that a run writes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/exit_code.hpp"
+#include "harness/junit.hpp"
+#include "harness/record.hpp"
+
+namespace shardproof::harness {
+
+/// Locked while it lives. At every moment records.jsonl holds whole records only; summary.json and junit.xml appear whole
+/// when the run ends.
+class RunFolder {
+ public:
+  /// Makes the folder ("" : results/runs/<UTC time>, a new one) and an empty records.jsonl. Throws BadInput: it holds a run
+  /// and `overwrite` is off, or another process (named) is writing it. Throws WriteError: it cannot be written.
+  RunFolder(const std::filesystem::path& path, bool overwrite);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Appends the record and flushes it to the disk. Throws WriteError; then the file is as it was before.
+  void add(const Record& record);
+
+  /// Does the work, then writes summary.json and junit.xml about the records made, also when the work throws.
+  /// Returns what the work returns. Throws what it throws, and WriteError.
+  ExitCode run(const std::string& command_line, const std::function<ExitCode()>& work);
+
+ private:
+  void lock();
+  void open_records(bool overwrite);
+  void release();
+
+  void summarise(ExitCode code, const std::string& command_line);
+
+  std::filesystem::path path_;
+  bool made_ = false;  // the folder is new
+  int lock_ = -1, records_ = -1;
+  std::int64_t length_ = 0;  // of records.jsonl
+  std::vector<Ended> ended_;
+};
+
+}  // namespace shardproof::harness

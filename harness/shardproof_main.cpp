@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "harness/build_info.hpp"
+#include "harness/command.hpp"
+#include "harness/options.hpp"
+#include "harness/signals.hpp"
+#include "harness/text.hpp"
+#include "kernels/core/device.hpp"
+#include "kernels/core/errors.hpp"
+#include "kernels/core/nearest.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+std::string help() {
+  std::vector<std::vector<std::string>> summaries, examples;
+  for (const Command* command : commands()) {
+    summaries.push_back({std::string("  ") + command->name, command->summary});
+    examples.push_back({std::string("  ") + command->example});
+  }
+  return fmt::format(
+      "Proves that distributed training computes what one device computes, and measures what it costs.\n\n"
+      "Usage: shardproof COMMAND [OPTIONS]\n\nCommands (each with --help):\n{}\nExamples:\n{}\n"
+      "Exit codes: 0 pass, 1 a check failed, 2 usage, 3 inconclusive, 4 environment, 5 could not write results,\n"
+      "6 out of memory, 7 non-finite, 8 hang, 9 a rank was lost, 10 internal, 130 interrupted\n",
+      table(summaries), table(examples));
+}
+
+const Command& command_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command* command : commands()) {
+    if (command->name == name) return *command;
+    names.push_back(command->name);
+  }
+  throw BadInput(unknown("command", name, names));
+}
+
+ExitCode dispatch_command(std::span<const std::string> args) {
+  if (args.empty()) throw BadInput("a command is missing: see shardproof --help");
+  if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    fmt::print("{}", help());
+    return ExitCode::pass;
+  }
+  if (args[0] == "--version") {
+    fmt::print("shardproof {} ({}{})\n", build_info.version, build_info.commit, build_info.dirty ? ", changed" : "");
+    return ExitCode::pass;
+  }
+  return command_named(args[0]).run(args.subspan(1));
+}
+
+ExitCode guarded(std::span<const std::string> args) {
+  try {
+    catch_signals();
+    try {
+      prepare_process();
+    } catch (const DeviceError& error) {
+      fmt::print(stderr, "shardproof: {}\n", error.what());
+      return ExitCode::environment;
+    }
+    const ExitCode code = dispatch_command(args);
+    // Output that nobody could read is no success.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw WriteError("cannot write to standard output");
+    return code;
+  } catch (const std::bad_alloc& error) {
+    fmt::print(stderr, "shardproof: this machine's memory is exhausted\n");
+    return exit_code_of(error);
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    fmt::print(stderr, "shardproof: {}\n", error.what());
+    return exit_code_of(error);
+  }
+}
+
+}  // namespace
+}  // namespace shardproof::harness
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  return static_cast<int>(shardproof::harness::guarded(args));
+}

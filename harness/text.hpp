@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardproof::harness {
+
+/// The number that is the whole of text; none for anything else.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The word as a POSIX shell reads it back.
+std::string shell_quoted(std::string_view word);
+
+/// Rows with columns padded to equal width, two spaces between, no space at line ends.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace shardproof::harness

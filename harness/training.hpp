@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains one workload on one device, and counts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/record.hpp"
+#include "impl/engine/trainer.hpp"
+#include "kernels/core/memory_ledger.hpp"
+#include "kernels/core/observable.hpp"
+#include "kernels/core/track.hpp"
+#include "suites/workload/batch.hpp"
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::harness {
+
+struct TrainingJob {
+  workload::Workload workload;
+  Track track = Track::native;
+  std::int64_t microbatches = 1;
+  std::int64_t device_memory_bytes = MemoryLedger::unlimited;
+  bool poison = false;
+};
+
+struct TrainingWatcher {
+  std::int64_t observed_steps = 0;  ///< the first ones
+  /// After each observed step; not timed.
+  std::function<void(const workload::Batch&, std::vector<Observable>)> observe;
+  /// After each step.
+  std::function<void(const engine::StepResult&)> step;
+};
+
+struct Trained {
+  std::vector<engine::StepResult> steps;
+  std::vector<double> seconds;  ///< of each step, with making its batch
+  Counts ledgers, forms;
+};
+
+/// Trains all steps of the workload, or up to the first step after the observed ones that is skipped as non-finite.
+/// Throws Interrupted between steps, OutOfMemory, DeviceError.
+Trained train(const TrainingJob& job, const workload::Corpus& corpus, const TrainingWatcher& watcher);
+
+}  // namespace shardproof::harness

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of one layer of `laptop`. GMAC/s by the FLOP ledger's convention, which counts the masked half too.
+#include <benchmark/benchmark.h>
+
+#include "kernels/attention/testing.hpp"
+
+namespace shardproof::attention {
+namespace {
+
+template <class S>
+void run(benchmark::State& state, bool is_forward, double dropout) {
+  const testing::Case c{"bench", {.batch = 8, .sequence = 256, .heads = 6, .kv_heads = 6, .head_size = 64}, dropout};
+  Device device({.poison = false});
+  ImmediateQueue queue(device);
+  const testing::Candidate<S> x(queue, c, testing::inputs(c, 1.0));
+  const auto site = c.site();
+  const auto before = device.flops().hardware();
+  for (auto _ : state) {
+    if (is_forward) {
+      forward(queue, c.shape, x.q, x.k, x.v, x.documents, dropout > 0 ? &site : nullptr, x.saved, x.o);
+    } else {
+      backward(queue, c.shape, x.d_o, x.q, x.k, x.v, x.documents, x.o, x.saved, dropout, x.dq, x.dk, x.dv);
+    }
+  }
+  state.counters["GMAC/s"] =
+      benchmark::Counter(static_cast<double>(device.flops().hardware() - before) * 0.5e-9, benchmark::Counter::kIsRate);
+}
+
+template <class S>
+void add(const std::string& track) {
+  for (const double dropout : {0.0, 0.1}) {
+    for (const bool is_forward : {true, false}) {
+      const auto name = "attention/" + track + (is_forward ? "/forward" : "/backward") + (dropout > 0 ? "/dropout" : "");
+      benchmark::RegisterBenchmark(name.c_str(), run<S>, is_forward, dropout)->Unit(benchmark::kMillisecond);
+    }
+  }
+}
+
+[[maybe_unused]] const bool added = (add<Fixed>("exact"), add<double>("f64"), add<float>("f32"), true);
+
+}  // namespace
+}  // namespace shardproof::attention

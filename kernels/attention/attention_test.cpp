@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Against the oracle: exact bit for bit, overflow included; f64 and f32 within forward error bounds.
+#include "kernels/attention/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/attention/testing.hpp"
+#include "kernels/core/errors.hpp"
+#include "reference/attention.hpp"
+
+namespace shardproof::attention {
+namespace {
+
+using testing::Candidate, testing::Case, testing::inputs;
+
+/// The oracle on the operands of a candidate, in S; all arrays as the kernels lay them out.
+template <class S>
+struct Oracle {
+  template <class T>
+  Oracle(Queue& queue, const Case& c, const Candidate<T>& given) {
+    const auto& s = c.shape;
+    const auto length = s.sequence;
+    const auto part = [&](const Tensor& tensor, std::int64_t b, std::int64_t columns) {
+      std::vector<S> values;
+      for (const double x : shardproof::testing::doubles(queue, tensor.rows(b * length, length))) values.push_back(round_to<S>(Real<S>(x)));
+      return reference::Array<S>(length, columns, values);
+    };
+    const auto append = [](auto& to, const auto& array) { to.insert(to.end(), array.values().begin(), array.values().end()); };
+    const auto all_documents = c.all_documents();
+    const auto site = c.site();
+    reference::Arithmetic<S> in_forward, in_backward;
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      const std::span documents(all_documents.data() + b * length, static_cast<std::size_t>(length));
+      const reference::AttentionShape shape{s.heads, s.kv_heads, s.window, documents};
+      reference::AttentionSaved<S> saved;
+      saved.query = part(given.q, b, c.hidden());
+      saved.key = part(given.k, b, c.kv_hidden());
+      saved.value = part(given.v, b, c.kv_hidden());
+      if (c.dropout > 0) {
+        const auto first = static_cast<std::int64_t>(site.first) + b * s.heads * length * length;
+        const auto threshold = static_cast<std::uint32_t>(c.dropout * 0x1p32);
+        saved.dropout = reference::draw_dropout(in_forward, site.stream, threshold, c.dropout, first, s.heads * length, length);
+      }
+      reference::attend(in_forward, shape, saved);
+      const auto gradient = reference::attend_input(in_backward, shape, saved, part(given.d_o, b, c.hidden()));
+      append(probability, saved.probability);
+      append(dropped, saved.probability_dropped);
+      append(o, saved.output);
+      append(dq, gradient.query);
+      append(dk, gradient.key);
+      append(dv, gradient.value);
+      for (std::int64_t r = 0; r < saved.dropout.kept.rows(); ++r) {
+        const auto i = r % length;
+        for (std::int64_t j = 0; j < length; ++j) mask.push_back(shape.visible(i, j) ? saved.dropout.kept[r][j] : 0);
+      }
+    }
+    forward_overflow = in_forward.overflow();
+    backward_overflow = in_backward.overflow();
+  }
+
+  std::vector<S> probability, dropped, o, dq, dk, dv;
+  std::vector<std::uint8_t> mask;
+  bool forward_overflow, backward_overflow;
+};
+
+class AttentionExact : public ::testing::TestWithParam<Case> {
+ protected:
+  Device device_;
+  ImmediateQueue queue_{device_};
+};
+
+TEST_P(AttentionExact, EqualsTheOracle) {
+  const Case c = GetParam();
+  for (const double spread : {1.0, 6.0}) {
+    const Candidate<Fixed> run(queue_, c, inputs(c, spread));
+    const Oracle<Fixed> oracle(queue_, c, run);
+    EXPECT_EQ(fetch<Fixed>(queue_, run.saved.probability), oracle.probability);
+    EXPECT_EQ(fetch<Fixed>(queue_, run.o), oracle.o);
+    if (c.dropout > 0) {
+      EXPECT_EQ(fetch<std::uint8_t>(queue_, run.saved.mask), oracle.mask);
+      EXPECT_EQ(fetch<Fixed>(queue_, run.saved.dropped), oracle.dropped);
+    }
+    EXPECT_EQ(fetch<Fixed>(queue_, run.dq), oracle.dq);
+    EXPECT_EQ(fetch<Fixed>(queue_, run.dk), oracle.dk);
+    EXPECT_EQ(fetch<Fixed>(queue_, run.dv), oracle.dv);
+    EXPECT_FALSE(oracle.forward_overflow || oracle.backward_overflow);
+    EXPECT_FALSE(fetch_overflow(queue_, run.o) || fetch_overflow(queue_, run.dk));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionExact, ::testing::ValuesIn(testing::cases()),
+                         [](const auto& test) { return test.param.name; });
+
+/// One number of one operand replaced.
+struct Spike {
+  const char* operand;
+  std::int64_t row, column;
+  double value;
+};
+
+/// Whether forward and backward overflow, by the kernel and by the oracle.
+class AttentionOverflow : public ::testing::Test {
+ protected:
+  void check(const Case& c, const std::vector<Spike>& spikes, bool forward, bool backward) {
+    auto x = inputs(c, 1.0);
+    for (const auto& s : spikes) {
+      auto& values = x.at(s.operand);
+      values[static_cast<std::size_t>(s.row * (std::ssize(values) / c.shape.batch / c.shape.sequence) + s.column)] = s.value;
+    }
+    const Candidate<Fixed> run(queue_, c, x);
+    const Oracle<Fixed> oracle(queue_, c, run);
+    EXPECT_EQ(oracle.forward_overflow, forward);
+    EXPECT_EQ(fetch_overflow(queue_, run.o), forward);
+    EXPECT_EQ(fetch_overflow(queue_, run.saved.probability), forward);
+    if (forward) return;
+    EXPECT_EQ(fetch<Fixed>(queue_, run.o), oracle.o);
+    EXPECT_EQ(oracle.backward_overflow, backward);
+    EXPECT_EQ(fetch_overflow(queue_, run.dq), backward);
+    EXPECT_EQ(fetch_overflow(queue_, run.dv), backward);
+    if (backward) return;
+    EXPECT_EQ(fetch<Fixed>(queue_, run.dq), oracle.dq);
+    EXPECT_EQ(fetch<Fixed>(queue_, run.dk), oracle.dk);
+    EXPECT_EQ(fetch<Fixed>(queue_, run.dv), oracle.dv);
+  }
+
+  Device device_;
+  ImmediateQueue queue_{device_};
+  Case plain_{"plain", {.batch = 1, .sequence = 5, .heads = 1, .kv_heads = 1, .head_size = 2}};
+};
+
+TEST_F(AttentionOverflow, LargeScoresInRange) {
+  check(plain_, {{"q", 3, 0, 3000}, {"k", 2, 0, 900}}, false, false);
+  check(plain_, {{"q", 3, 0, 3000}, {"k", 2, 0, -900}}, false, false);
+}
+
+TEST_F(AttentionOverflow, ScoreCountsWhereVisible) {
+  check(plain_, {{"q", 3, 0, 4000}, {"k", 2, 0, 4000}}, true, false);
+  check(plain_, {{"q", 3, 0, 4000}, {"k", 3, 0, 4000}}, true, false);
+  check(plain_, {{"q", 3, 0, 4000}, {"k", 4, 0, 4000}}, false, false);
+  auto c = plain_;
+  c.shape.window = 2;
+  check(c, {{"q", 3, 0, 4000}, {"k", 2, 0, 4000}}, true, false);
+  check(c, {{"q", 3, 0, 4000}, {"k", 1, 0, 4000}}, false, false);
+  c = plain_;
+  c.documents = {0, 0, 0, 1, 1};
+  check(c, {{"q", 3, 0, 4000}, {"k", 3, 0, 4000}}, true, false);
+  check(c, {{"q", 3, 0, 4000}, {"k", 2, 0, 4000}}, false, false);
+}
+
+TEST_F(AttentionOverflow, DistanceToTheMaximumCounts) {
+  // Scores of +-2.1e6, scaled by 1/sqrt(1): each is in range, their difference is not.
+  Case c = plain_;
+  c.shape.head_size = 1;
+  check(c, {{"q", 3, 0, 3000}, {"k", 2, 0, -700}, {"k", 3, 0, 700}}, true, false);
+  check(c, {{"q", 3, 0, 3000}, {"k", 2, 0, -600}, {"k", 3, 0, 600}}, false, false);
+}
+
+TEST_F(AttentionOverflow, WeightedSumCountsBeforeItsDivision) {
+  // All scores are 0, so e = 1: the sum of v is out of range, its mean is not.
+  std::vector<Spike> spikes;
+  for (std::int64_t i = 0; i < 5; ++i) {
+    spikes.insert(spikes.end(), {{"q", i, 0, 0}, {"q", i, 1, 0}, {"v", i, 0, 1e6}, {"d_o", i, 0, 0}, {"d_o", i, 1, 0}});
+  }
+  check(plain_, spikes, true, false);
+  spikes.push_back({"v", 4, 0, -1e6});
+  check(plain_, spikes, false, false);
+}
+
+TEST_F(AttentionOverflow, GradientScoreCountsWhereVisible) {
+  const std::vector<Spike> base{{"d_o", 3, 0, 4000}};
+  const auto with = [&](std::int64_t row) {
+    auto spikes = base;
+    spikes.push_back({"v", row, 0, 4000});
+    return spikes;
+  };
+  check(plain_, with(2), false, true);
+  check(plain_, with(4), false, false);
+  auto c = plain_;
+  c.documents = {0, 0, 0, 1, 1};
+  check(c, with(2), false, false);
+  // p of key 2 rounds to 0, and the score of its gradient counts all the same.
+  auto spikes = with(2);
+  for (const auto& s : {Spike{"q", 3, 0, 1000}, {"k", 2, 0, -1000}, {"k", 0, 0, 1}, {"k", 1, 0, 1}, {"k", 3, 0, 1}}) spikes.push_back(s);
+  check(plain_, spikes, false, true);
+  c = plain_;
+  c.shape.window = 1;
+  check(c, with(2), false, false);
+}
+
+TEST_F(AttentionOverflow, DropoutFactorCountsWhereKept) {
+  Case c = plain_;
+  c.dropout = 0.75;  // k = 4: a t of 2e6 is in range, k t is not
+  check(c, {{"d_o", 4, 0, 2000}, {"v", 0, 0, 1000}, {"v", 1, 0, 1000}, {"v", 2, 0, 1000}, {"v", 3, 0, 1000}}, false, true);
+}
+
+class Attention : public ::testing::Test {
+ protected:
+  Device device_;
+  ImmediateQueue queue_{device_};
+  Case case_{"case", {.batch = 2, .sequence = 5, .heads = 2, .kv_heads = 1, .head_size = 3}};
+};
+
+TEST_F(Attention, CountsFlopsOfTheWholeSquare) {
+  const Candidate<float> run(queue_, case_, inputs(case_, 1.0));
+  EXPECT_EQ(device_.flops().model(), (4 + 8) * 2 * 5 * 5 * 6);
+}
+
+TEST_F(Attention, FreesItsWorkspace) {
+  { const Candidate<Fixed> run(queue_, case_, inputs(case_, 1.0)); }
+  EXPECT_EQ(device_.memory().current_total(), 0);
+}
+
+TEST_F(Attention, RefusesWhatDoesNotFit) {
+  const Candidate<double> run(queue_, case_, inputs(case_, 1.0));
+  const auto shape = case_.shape;
+  auto odd = shape;
+  odd.kv_heads = 3;
+  EXPECT_THROW(forward(queue_, odd, run.q, run.k, run.v, run.documents, nullptr, run.saved, run.o), InternalError);
+  EXPECT_THROW(forward(queue_, shape, run.k, run.k, run.v, run.documents, nullptr, run.saved, run.o), InternalError);
+  EXPECT_THROW(backward(queue_, shape, run.d_o, run.q, run.q, run.v, run.documents, run.o, run.saved, 0, run.dq, run.dk, run.dv),
+               InternalError);
+  const Tensor unwritten(queue_, {"unwritten", Dtype::f64, run.q.dims(), Category::activation});
+  try {
+    forward(queue_, shape, unwritten, run.k, run.v, run.documents, nullptr, run.saved, run.o);
+    ADD_FAILURE() << "poison was read";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("'unwritten' has poison"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace shardproof::attention

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where heads, rows and visible keys lie.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/attention/attention.hpp"
+#include "kernels/core/fixed_row.hpp"
+#include "kernels/matmul/gemm.hpp"
+
+namespace shardproof::attention {
+
+/// Queries are taken in blocks of so many: what a block computes above the diagonal is wasted, what it packs is shared.
+inline constexpr std::int64_t block_rows = 64;
+
+/// Keys first..end-1.
+struct Keys {
+  std::int64_t first, end;
+  std::int64_t count() const { return end - first; }
+};
+
+struct Layout : Shape {
+  explicit Layout(const Shape& shape) : Shape(shape) {}
+
+  std::int64_t group() const { return heads / kv_heads; }
+  std::int64_t hidden() const { return heads * head_size; }
+  std::int64_t kv_hidden() const { return kv_heads * head_size; }
+  /// Of the first element that head h has at position i of sample b, in [B*T, heads*head_size] and the kv form.
+  std::int64_t query_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return (b * sequence + i) * hidden() + h * head_size;
+  }
+  std::int64_t key_at(std::int64_t b, std::int64_t g, std::int64_t j) const {
+    return (b * sequence + j) * kv_hidden() + g * head_size;
+  }
+  /// Of row i in [B, heads, T, T].
+  std::int64_t row_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return ((b * heads + h) * sequence + i) * sequence;
+  }
+  /// What queries begin..end-1 may see, documents aside.
+  Keys keys(std::int64_t begin, std::int64_t end) const {
+    return {window > 0 ? std::max<std::int64_t>(0, begin - window + 1) : 0, end};
+  }
+};
+
+/// R(1/sqrt(head_size))
+template <class S>
+S score_scale(std::int64_t head_size) {
+  return round_to<S>(Real<S>(1) / std::sqrt(static_cast<Real<S>>(head_size)));
+}
+
+template <class S>
+using Team = HostTeam<row_lanes<S>>;
+
+/// Calls f(A{}) with the way in which a row multiplies by FMA if `fits`, by the definition if not (always but for Fixed).
+template <class S, class F>
+void with_arithmetic(bool fits, F f) {
+  if constexpr (std::is_same_v<S, Fixed>) {
+    if (fits) return f(ByFma{});
+  }
+  f(Defined<S>{});
+}
+
+/// The largest raw magnitude of n numbers; 0 but for Fixed.
+template <class S>
+std::uint64_t greatest([[maybe_unused]] const S* x, [[maybe_unused]] std::int64_t n) {
+  if constexpr (std::is_same_v<S, Fixed>) {
+    return fold_magnitude(Team<S>{}, n, [=](std::int64_t i) { return x[i]; });
+  } else {
+    return 0;
+  }
+}
+
+/// The keys of a row that its query, the last of them, does not see because they are of other documents.
+class Hidden {
+ public:
+  Hidden(const std::int32_t* document, std::int64_t n) : document_(document), n_(n) {
+    std::int32_t difference = 0;
+    for (std::int64_t j = 0; j < n; ++j) difference |= document[j] ^ document[n - 1];
+    any_ = difference != 0;
+  }
+  template <class T>
+  void set(T* row, T value) const {
+    if (!any_) return;
+    for (std::int64_t j = 0; j < n_; ++j) row[j] = document_[j] == document_[n_ - 1] ? row[j] : value;
+  }
+
+ private:
+  const std::int32_t* document_;
+  std::int64_t n_;
+  bool any_;
+};
+
+}  // namespace shardproof::attention

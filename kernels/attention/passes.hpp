@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two kernels on memory that is open.
+#pragma once
+
+#include "kernels/attention/layout.hpp"
+
+namespace shardproof::attention {
+
+template <class S>
+struct ForwardOperands {
+  const S *q, *k, *v;
+  const std::int32_t* documents;
+  const dropout::Site* site;  // nullptr: no dropout; then no mask and no dropped
+  S* probability;
+  std::uint8_t* mask;
+  S *dropped, *o;
+};
+template <class S>
+void run_forward(KernelScope& scope, const Layout& layout, const ForwardOperands<S>& operands);
+
+template <class S>
+struct BackwardOperands {
+  const S *d_o, *q, *k, *v;
+  const std::int32_t* documents;
+  const S *o, *probability;
+  const std::uint8_t* mask;  // nullptr: no dropout; then dropped is probability
+  const S* dropped;
+  S keep_factor;
+  S *dq, *dk, *dv;
+};
+template <class S>
+void run_backward(KernelScope& scope, const Layout& layout, const BackwardOperands<S>& operands);
+
+}  // namespace shardproof::attention

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/core/accumulator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/core/errors.hpp"
+#include "kernels/core/philox.hpp"
+#include "kernels/core/testing/testing.hpp"
+
+namespace shardproof {
+namespace {
+
+constexpr std::int64_t one = std::int64_t{1} << 40;
+
+struct AccumulatorTest : ::testing::Test {
+  Device device;
+  ImmediateQueue queue{device};
+
+  Accumulator make(Dims dims, Dtype dtype = Dtype::fixed) {
+    return {queue, {"gradient", dtype, std::move(dims), Category::gradient}};
+  }
+  /// Adds values[i] to element i under the tight bound, unless another is given. Returns whether there were two lanes.
+  bool add(const Accumulator& to, const std::vector<int128>& values, double bound = -1) {
+    if (bound < 0) {
+      for (const auto v : values) bound = std::max(bound, std::fabs(static_cast<double>(v)) * 0x1p-40);
+    }
+    bool wide = false;
+    queue.submit("add", [&, to](KernelScope& scope) {
+      AccumulatorView<Fixed> view(scope, to, bound);
+      for (std::size_t i = 0; i < values.size(); ++i) view.add(static_cast<std::int64_t>(i), {values[i]});
+      wide = view.wide();
+    });
+    return wide;
+  }
+  std::vector<std::int64_t> raws(const Tensor& t) {
+    std::vector<std::int64_t> raws;
+    for (const auto f : fetch<Fixed>(queue, t)) raws.push_back(f.raw);
+    return raws;
+  }
+};
+
+TEST_F(AccumulatorTest, StartsAtZeroAndAdds) {
+  auto sum = make({2});
+  EXPECT_FALSE(add(sum, {3, -5}));
+  EXPECT_FALSE(add(sum, {4, one}));
+  const Tensor total = sum.finish(queue);
+  EXPECT_EQ(raws(total), (std::vector<std::int64_t>{7, one - 5}));
+  EXPECT_FALSE(fetch_overflow(queue, total));
+  EXPECT_EQ(device.memory().peak(Category::gradient), 16);  // one lane was enough
+}
+
+TEST_F(AccumulatorTest, ASecondLaneOnceTheBoundFails) {
+  auto sum = make({2});
+  EXPECT_FALSE(add(sum, {1000 * one, -7}));
+  EXPECT_FALSE(add(sum, {one, 1}, 2e6));
+  EXPECT_TRUE(add(sum, {one, 1}, 2e6));  // 4e6 + 1000 >= 2^21
+  EXPECT_TRUE(add(sum, {-one, 2}));
+  EXPECT_EQ(device.memory().current(Category::gradient), 32);
+  const Tensor total = sum.finish(queue);
+  EXPECT_EQ(raws(total), (std::vector<std::int64_t>{1001 * one, -3}));
+  EXPECT_FALSE(fetch_overflow(queue, total));
+  EXPECT_EQ(device.memory().current(Category::gradient), 16);  // finishing frees the second lane
+}
+
+TEST_F(AccumulatorTest, PartialSumsMayLeaveTheRangeAndReturn) {
+  auto sum = make({3});
+  const int128 top = fixed_limit - 1;
+  for (int i = 0; i < 100; ++i) add(sum, {top, -top, i});
+  for (int i = 0; i < 99; ++i) add(sum, {-top, top, i});
+  const Tensor total = sum.finish(queue);
+  EXPECT_EQ(raws(total), (std::vector<std::int64_t>{fixed_limit - 1, -fixed_limit + 1, 99 + 99 * 98}));
+  EXPECT_FALSE(fetch_overflow(queue, total));
+  EXPECT_FALSE(device.overflow());
+}
+
+TEST_F(AccumulatorTest, ATotalOutOfRangeIsAnOverflow) {
+  // Beyond 2^62, beyond 2^63, and 5 modulo 2^64: low lanes that look like anything.
+  for (const int128 total : {static_cast<int128>(fixed_limit), static_cast<int128>(fixed_limit) * 2,
+                             static_cast<int128>(fixed_limit) * 3, (static_cast<int128>(1) << 64) + 5}) {
+    for (const int128 sign : {1, -1}) {
+      auto sum = make({2});
+      add(sum, {sign * (total - 1), 8});
+      EXPECT_TRUE(add(sum, {sign, 1}));
+      const Tensor finished = sum.finish(queue);
+      EXPECT_TRUE(fetch_overflow(queue, finished));
+      EXPECT_TRUE(device.overflow());
+      EXPECT_EQ(raws(finished), (std::vector<std::int64_t>{fixed_invalid, 9}));
+      device.clear_overflow();
+    }
+  }
+}
+
+TEST_F(AccumulatorTest, TheVerdictDoesNotDependOnOrderOrBounds) {
+  constexpr std::size_t parts = 24, elements = 64;
+  const RandomStream random(11, "parts");
+  std::vector<std::vector<int128>> values(parts, std::vector<int128>(elements));
+  std::vector<int128> exact(elements);
+  for (std::size_t p = 0; p < parts; ++p) {
+    for (std::size_t i = 0; i < elements; ++i) {
+      const auto at = 2 * (p * elements + i);
+      const auto bits = std::uint64_t{random.word(at)} << 32 | random.word(at + 1);
+      values[p][i] = static_cast<std::int64_t>(bits) >> (i % 4);  // totals around the limit
+      exact[i] += values[p][i];
+    }
+  }
+  std::vector<std::int64_t> expected;
+  for (const auto e : exact) expected.push_back(finish<Fixed>({e}).raw);
+  ASSERT_TRUE(std::ranges::count(expected, fixed_invalid) > 5 && std::ranges::count(expected, fixed_invalid) < 60);
+  for (const std::size_t stride : {1u, 5u, 7u, 11u, 23u}) {  // coprime to 24: a permutation
+    for (const double loose : {1.0, 1e9, std::nan("")}) {
+      auto sum = make({static_cast<std::int64_t>(elements)});
+      for (std::size_t p = 0; p < parts; ++p) add(sum, values[p * stride % parts], loose == 1.0 ? -1 : loose);
+      const Tensor total = sum.finish(queue);
+      EXPECT_EQ(raws(total), expected) << stride << ' ' << loose;
+      EXPECT_TRUE(fetch_overflow(queue, total));
+    }
+  }
+}
+
+/// The bounds' own sum rounds; 2^22 - 2^-31 in many parts must not slip through one lane unjudged.
+TEST_F(AccumulatorTest, SumsJustBelowAndAboveTheLimit) {
+  for (const std::int64_t last : {0, 1}) {
+    auto sum = make({1});
+    for (int i = 0; i < 4; ++i) add(sum, {fixed_limit / 4 - (i == 0 ? 1 : 0)});
+    add(sum, {last});
+    const Tensor total = sum.finish(queue);
+    EXPECT_EQ(fetch_overflow(queue, total), last == 1);
+    EXPECT_EQ(raws(total)[0], last == 1 ? fixed_invalid : fixed_limit - 1);
+  }
+}
+
+TEST_F(AccumulatorTest, RestartsForTheNextStep) {
+  auto sum = make({1});
+  add(sum, {static_cast<int128>(1) << 70});
+  EXPECT_TRUE(fetch_overflow(queue, sum.finish(queue)));
+  EXPECT_THROW(add(sum, {1}), InternalError);
+  sum.restart(queue);
+  device.clear_overflow();
+  EXPECT_FALSE(add(sum, {1}));  // one lane, bound zero again
+  const Tensor total = sum.finish(queue);
+  EXPECT_EQ(raws(total), std::vector<std::int64_t>{1});
+  EXPECT_FALSE(fetch_overflow(queue, total));
+  EXPECT_FALSE(device.overflow());
+
+  sum.restart(queue);
+  add(sum, {5}, 1e9);
+  sum.restart(queue);  // without finish: the second lane goes too
+  EXPECT_EQ(device.memory().current(Category::gradient), 8);
+  EXPECT_FALSE(add(sum, {6}));
+  EXPECT_EQ(raws(sum.finish(queue)), std::vector<std::int64_t>{6});
+}
+
+TEST_F(AccumulatorTest, CarriesTheFlagOfWhatIsAdded) {
+  const Tensor bad(queue, {"bad", Dtype::fixed, {1}, Category::activation});
+  queue.submit("write", [&](KernelScope& s) { s.write<Fixed>(bad)->raw = fixed_invalid; });
+  auto sum = make({1});
+  queue.submit("add", [&](KernelScope& scope) {
+    scope.read<Fixed>(bad);
+    AccumulatorView<Fixed>(scope, sum, 1).add(0, {1});
+  });
+  add(sum, {1});
+  EXPECT_TRUE(fetch_overflow(queue, sum.finish(queue)));
+}
+
+TEST_F(AccumulatorTest, FloatsJustAdd) {
+  auto sum = make({2}, Dtype::f32);
+  for (int i = 0; i < 3; ++i) {
+    queue.submit("add", [&](KernelScope& scope) {
+      AccumulatorView<float> view(scope, sum, 1e30);
+      EXPECT_FALSE(view.wide());
+      view.add(0, 0.5f);
+      view.data()[1] += 0.25f;
+    });
+  }
+  EXPECT_EQ(testing::doubles(queue, sum.finish(queue)), (std::vector<double>{1.5, 0.75}));
+}
+
+TEST_F(AccumulatorTest, EmptyOnesWork) {
+  auto sum = make({0, 3});
+  EXPECT_TRUE(add(sum, {}, 1e9));
+  EXPECT_EQ(sum.finish(queue).elements(), 0);
+  EXPECT_FALSE(Accumulator());
+  EXPECT_TRUE(sum);
+}
+
+}  // namespace
+}  // namespace shardproof

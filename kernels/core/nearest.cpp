@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/core/nearest.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace shardproof {
+namespace {
+
+// Optimal string alignment distance.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> older(b.size() + 1), old(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) old[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({old[j] + 1, row[j - 1] + 1, old[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], older[j - 2] + 1);
+    }
+    std::swap(older, old);
+    std::swap(old, row);
+  }
+  return old[b.size()];
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  word = word.substr(0, 256);
+  const auto best = std::ranges::min_element(candidates, {}, [&](const std::string& c) { return distance(word, c); });
+  return best == candidates.end() ? std::string() : *best;
+}
+
+std::string unknown(std::string_view what, std::string_view word, std::span<const std::string> candidates) {
+  std::string text = "unknown " + std::string(what) + " \"" + std::string(word) + "\"";
+  if (!candidates.empty()) text += ": did you mean \"" + nearest(word, candidates) + "\"?";
+  return text;
+}
+
+}  // namespace shardproof

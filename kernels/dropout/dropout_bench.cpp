@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dropout/dropout.hpp"
+
+#include <vector>
+
+#include "kernels/core/testing/bench.hpp"
+
+namespace shardproof {
+namespace {
+
+const dropout::Site site{0.1, RandomStream(1, "dropout"), 0};
+
+void dropout_mask(benchmark::State& state) {
+  testing::Bench bench(state, Dtype::f32);
+  std::vector<std::uint8_t> mask(65536);
+  bench.run(std::ssize(mask), [&] { dropout::fill_mask(site, 0, std::ssize(mask), mask.data()); });
+}
+BENCHMARK(dropout_mask);
+
+void dropout_backward(benchmark::State& state, Dtype dtype) {
+  testing::Bench bench(state, dtype);
+  const Dims dims{16384};
+  const auto dy = bench.tensor(dims), dx = bench.tensor(dims);
+  const Tensor mask(bench.queue, {"mask", Dtype::u8, dims, Category::activation});
+  dropout::forward(bench.queue, site, dy, mask, dx);
+  bench.run(dx.elements(), [&] { dropout::backward(bench.queue, site.probability, mask, dy, dx); });
+}
+BENCHMARK_CAPTURE(dropout_backward, exact, Dtype::fixed);
+BENCHMARK_CAPTURE(dropout_backward, f64, Dtype::f64);
+BENCHMARK_CAPTURE(dropout_backward, f32, Dtype::f32);
+
+}  // namespace
+}  // namespace shardproof

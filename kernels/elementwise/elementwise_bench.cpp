@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/elementwise/elementwise.hpp"
+
+#include "kernels/core/testing/bench.hpp"
+
+namespace shardproof {
+namespace {
+
+void add(benchmark::State& state, Dtype dtype) {
+  testing::Bench bench(state, dtype);
+  const Dims dims{16384};
+  const auto x = bench.tensor(dims), y = bench.tensor(dims), z = bench.tensor(dims);
+  bench.run(z.elements(), [&] { elementwise::add(bench.queue, x, y, z); });
+}
+BENCHMARK_CAPTURE(add, exact, Dtype::fixed);
+BENCHMARK_CAPTURE(add, f64, Dtype::f64);
+BENCHMARK_CAPTURE(add, f32, Dtype::f32);
+
+}  // namespace
+}  // namespace shardproof

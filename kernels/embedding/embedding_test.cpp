@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/embedding/embedding.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/core/errors.hpp"
+#include "kernels/core/testing/values.hpp"
+
+namespace shardproof {
+namespace {
+
+using testing::bits;
+
+std::vector<std::int32_t> tokens_of(std::int64_t n, std::int64_t vocab) {
+  std::vector<std::int32_t> tokens;
+  for (const double v : testing::uniform(3, "tokens", n, 0, static_cast<double>(vocab))) {
+    tokens.push_back(static_cast<std::int32_t>(std::floor(v)));
+  }
+  return tokens;
+}
+
+struct Shape {
+  std::int64_t samples, sequence, vocab, hidden;
+};
+constexpr Shape shapes[] = {{0, 5, 3, 4}, {1, 1, 1, 1}, {3, 7, 5, 13}, {2, 8, 50, 64}, {4, 5, 2, 37}};
+
+template <class S>
+class EmbeddingTest : public ::testing::Test {
+ protected:
+  Device device;
+  ImmediateQueue queue{device};
+
+  Accumulator accumulator(Dims dims) { return {queue, {"sum", dtype_of<S>(), std::move(dims), Category::gradient}}; }
+};
+using Scalars = ::testing::Types<Fixed, double, float>;
+TYPED_TEST_SUITE(EmbeddingTest, Scalars);
+
+TYPED_TEST(EmbeddingTest, ForwardAddsTheTwoRows) {
+  using S = TypeParam;
+  for (const auto& [samples, sequence, vocab, hidden] : shapes) {
+    const auto n = samples * sequence;
+    const auto ids = tokens_of(n, vocab);
+    const auto words = testing::random<S>("words", vocab * hidden), places = testing::random<S>("places", sequence * hidden);
+    const auto y = testing::blank<S>(this->queue, "y", {n, hidden});
+    embedding::forward(this->queue, testing::put(this->queue, "tokens", {n}, ids),
+                       testing::put(this->queue, "words", {vocab, hidden}, words),
+                       testing::put(this->queue, "places", {sequence, hidden}, places), y);
+    const auto found = fetch<S>(this->queue, y);
+    for (std::int64_t r = 0; r < n; ++r) {
+      for (std::int64_t c = 0; c < hidden; ++c) {
+        const S expected = add(words[static_cast<std::size_t>(ids[static_cast<std::size_t>(r)] * hidden + c)],
+                               places[static_cast<std::size_t>(r % sequence * hidden + c)]);
+        ASSERT_EQ(bits(found[static_cast<std::size_t>(r * hidden + c)]), bits(expected)) << r << "," << c;
+      }
+    }
+  }
+}
+
+TYPED_TEST(EmbeddingTest, BackwardSumsRowsByTokenAndByPosition) {
+  using S = TypeParam;
+  for (const auto& [samples, sequence, vocab, hidden] : shapes) {
+    const auto n = samples * sequence;
+    const auto ids = tokens_of(n, vocab);
+    const auto gradient = testing::random<S>("dy", n * hidden, -30, 30);
+    auto words = this->accumulator({vocab, hidden}), places = this->accumulator({sequence, hidden});
+    const auto tokens = testing::put(this->queue, "tokens", {n}, ids);
+    const auto dy = testing::put(this->queue, "dy", {n, hidden}, gradient);
+    // Twice: a gradient is one sum over microbatches.
+    for (int part = 0; part < 2; ++part) embedding::backward_weight(this->queue, tokens, dy, sequence, words, places);
+
+    const auto expect = [&](const std::vector<S>& found, std::int64_t rows, auto row_of) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t c = 0; c < hidden; ++c) {
+          Sum<S> sum{};
+          double magnitudes = 0;
+          std::int64_t terms = 0;
+          for (std::int64_t r = 0; r < n; ++r) {
+            if (row_of(r) != row) continue;
+            const S value = gradient[static_cast<std::size_t>(r * hidden + c)];
+            sum += term(value);
+            sum += term(value);
+            magnitudes += 2 * std::fabs(static_cast<double>(real(value)));
+            terms += 2;
+          }
+          const S value = found[static_cast<std::size_t>(row * hidden + c)];
+          if constexpr (std::is_same_v<S, Fixed>) {
+            ASSERT_EQ(value.raw, finish<S>(sum).raw) << row << "," << c;
+          } else {
+            // Two sums of the same n terms, each within gamma_n = n u (to first order) of the true one.
+            const double bound = 2.01 * static_cast<double>(terms) * testing::roundoff<S> * magnitudes;
+            ASSERT_NEAR(value, sum, bound) << row << "," << c;
+          }
+        }
+      }
+    };
+    expect(fetch<S>(this->queue, words.finish(this->queue)), vocab,
+           [&](std::int64_t r) { return std::int64_t{ids[static_cast<std::size_t>(r)]}; });
+    expect(fetch<S>(this->queue, places.finish(this->queue)), sequence, [&](std::int64_t r) { return r % sequence; });
+  }
+}
+
+TYPED_TEST(EmbeddingTest, AnEmptyAccumulatorIsLeftOut) {
+  using S = TypeParam;
+  const auto tokens = testing::put<std::int32_t>(this->queue, "tokens", {3}, {0, 1, 0});
+  const auto dy = testing::put(this->queue, "dy", {3, 2}, testing::random<S>("dy", 6));
+  auto words = this->accumulator({2, 2}), places = this->accumulator({3, 2});
+  embedding::backward_weight(this->queue, tokens, dy, 3, Accumulator(), places);
+  embedding::backward_weight(this->queue, tokens, dy, 3, words, Accumulator());
+  embedding::backward_weight(this->queue, tokens, dy, 3, Accumulator(), Accumulator());
+  const auto all = fetch<S>(this->queue, dy);
+  const auto by_place = fetch<S>(this->queue, places.finish(this->queue));
+  const auto by_word = fetch<S>(this->queue, words.finish(this->queue));
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(bits(by_place[i]), bits(all[i]));
+  EXPECT_EQ(bits(by_word[0]), bits(add(all[0], all[4])));
+  EXPECT_EQ(bits(by_word[3]), bits(all[3]));
+}
+
+TYPED_TEST(EmbeddingTest, ATokenOutsideTheVocabularyIsAnError) {
+  using S = TypeParam;
+  const auto words = testing::put(this->queue, "words", {3, 2}, testing::random<S>("words", 6));
+  const auto places = testing::put(this->queue, "places", {2, 2}, testing::random<S>("places", 4));
+  const auto y = testing::blank<S>(this->queue, "y", {2, 2});
+  for (const std::int32_t token : {-1, 3}) {
+    const auto tokens = testing::put<std::int32_t>(this->queue, "tokens", {2}, {0, token});
+    EXPECT_THROW(embedding::forward(this->queue, tokens, words, places, y), DeviceError);
+    EXPECT_THROW(embedding::backward_weight(this->queue, tokens, words.rows(0, 2), 2, this->accumulator({3, 2}), Accumulator()),
+                 DeviceError);
+  }
+}
+
+TEST(EmbeddingFixed, OnlyATotalOverflows) {
+  Device device;
+  ImmediateQueue queue(device);
+  const auto tokens = testing::put<std::int32_t>(queue, "tokens", {3}, {0, 0, 0});
+  for (const double last : {-3e6, 3e6}) {
+    const auto dy = testing::make(queue, "dy", {3, 1}, std::vector{3e6, 3e6, last}, Dtype::fixed);
+    Accumulator words(queue, {"words", Dtype::fixed, {1, 1}, Category::gradient});
+    embedding::backward_weight(queue, tokens, dy, 3, words, Accumulator());
+    const auto total = words.finish(queue);
+    EXPECT_EQ(fetch_overflow(queue, total), last > 0);
+    EXPECT_EQ(fetch<Fixed>(queue, total)[0], last < 0 ? round_to<Fixed>(3e6) : Fixed{fixed_invalid});
+  }
+}
+
+// The bound counts how often a token occurs, so rare large rows do not cost a second lane of memory.
+TEST(EmbeddingFixed, TheSecondLaneComesWithTheMostFrequentToken) {
+  Device device;
+  ImmediateQueue queue(device);
+  const auto dy = testing::make(queue, "dy", {4, 1}, std::vector{8e5, 8e5, 8e5, 8e5}, Dtype::fixed);
+  const auto bytes_with = [&](const std::vector<std::int32_t>& ids) {
+    Accumulator words(queue, {"words", Dtype::fixed, {4, 1}, Category::gradient});
+    embedding::backward_weight(queue, testing::put(queue, "tokens", {4}, ids), dy, 4, words, Accumulator());
+    return device.memory().current(Category::gradient, Space::device);
+  };
+  EXPECT_EQ(bytes_with({0, 1, 2, 1}), 4 * 8);
+  EXPECT_EQ(bytes_with({0, 1, 1, 1}), 2 * 4 * 8);
+}
+
+}  // namespace
+}  // namespace shardproof

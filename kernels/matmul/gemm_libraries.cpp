@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cblas.h>
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/core/errors.hpp"
+#include "kernels/matmul/gemm.hpp"
+
+namespace shardproof::matmul {
+
+namespace {
+
+/// How BLAS takes a view of so many columns.
+struct Operand {
+  bool transposed;
+  std::int64_t leading;
+};
+template <class S>
+Operand operand(View<S> v, std::int64_t rows, std::int64_t columns) {
+  if (v.column_stride == 1) return {false, std::max({v.row_stride, columns, std::int64_t{1}})};
+  return {true, std::max({v.column_stride, rows, std::int64_t{1}})};
+}
+
+/// c += a b
+void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<double> a, View<double> b, double* c,
+                     std::int64_t c_stride) {
+  [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);
+  const auto op = [](Operand o) { return o.transposed ? CblasTrans : CblasNoTrans; };
+  const auto oa = operand(a, m, k), ob = operand(b, k, n);
+  cblas_dgemm(CblasRowMajor, op(oa), op(ob), static_cast<blasint>(m), static_cast<blasint>(n), static_cast<blasint>(k),
+              1.0, a.data, static_cast<blasint>(oa.leading), b.data, static_cast<blasint>(ob.leading), 1.0, c,
+              static_cast<blasint>(c_stride));
+}
+
+void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<float> a, View<float> b, float* c,
+                     std::int64_t c_stride) {
+  // OpenMP keeps the number of threads per calling thread.
+  [[maybe_unused]] thread_local const bool once = (omp_set_num_threads(1), true);
+  const auto oa = operand(a, m, k), ob = operand(b, k, n);
+  const auto status = dnnl_sgemm(oa.transposed ? 'T' : 'N', ob.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data, oa.leading,
+                                 b.data, ob.leading, 1.0f, c, c_stride);
+  if (status != dnnl_success) {
+    throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status) + " for " + std::to_string(m) + "x" +
+                      std::to_string(n) + "x" + std::to_string(k));
+  }
+}
+
+template <class S>
+bool multiply_by_library(std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, const S* bias, S* c,
+                         std::int64_t c_stride) {
+  for (std::int64_t i = 0; i < m; ++i) {
+    bias != nullptr ? std::copy_n(bias, n, c + i * c_stride) : std::fill_n(c + i * c_stride, n, S{});
+  }
+  if (m > 0 && n > 0 && k > 0) library_product(m, n, k, a, b, c, c_stride);
+  return false;
+}
+
+template <class S>
+void add_by_library(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b,
+                    const Accumulator& sum) {
+  AccumulatorView<S> view(workspace.scope(), sum, 0);
+  if (m > 0 && n > 0 && k > 0) library_product(m, n, k, a, b, view.data(), n);
+}
+
+}  // namespace
+
+template <>
+bool multiply(Workspace&, std::int64_t m, std::int64_t n, std::int64_t k, View<double> a, View<double> b,
+              const double* bias, double* c, std::int64_t c_stride) {
+  return multiply_by_library(m, n, k, a, b, bias, c, c_stride);
+}
+template <>
+bool multiply(Workspace&, std::int64_t m, std::int64_t n, std::int64_t k, View<float> a, View<float> b,
+              const float* bias, float* c, std::int64_t c_stride) {
+  return multiply_by_library(m, n, k, a, b, bias, c, c_stride);
+}
+template <>
+void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<double> a, View<double> b,
+                  const Accumulator& sum) {
+  add_by_library(workspace, m, n, k, a, b, sum);
+}
+template <>
+void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<float> a, View<float> b,
+                  const Accumulator& sum) {
+  add_by_library(workspace, m, n, k, a, b, sum);
+}
+
+}  // namespace shardproof::matmul

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/matmul/matmul.hpp"
+
+#include <algorithm>
+
+#include "kernels/core/errors.hpp"
+#include "kernels/core/fixed_row.hpp"
+#include "kernels/matmul/gemm.hpp"
+
+namespace shardproof::matmul {
+
+namespace {
+
+std::string shape(const Dims& dims) {
+  std::string text;
+  for (const auto d : dims) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(d);
+  }
+  return text;
+}
+
+void expect(const char* kernel, const std::string& name, const Dims& dims, const Dims& expected) {
+  if (dims == expected) return;
+  throw InternalError(std::string(kernel) + ": '" + name + "' is " + shape(dims) + ", not " + shape(expected));
+}
+
+void expect_matrix(const char* kernel, const Tensor& tensor) {
+  if (tensor.dims().size() == 2) return;
+  throw InternalError(std::string(kernel) + ": '" + tensor.name() + "' is " + shape(tensor.dims()) + ", not a matrix");
+}
+
+void count(KernelScope& scope, std::int64_t n, std::int64_t in, std::int64_t out) {
+  scope.device().flops().add(2 * n * in * out);
+}
+
+/// The largest growth of a column sum, as a value; 0 but for Fixed.
+template <class S>
+double column_bound(const S* dy, std::int64_t rows, std::int64_t columns) {
+  if constexpr (std::is_same_v<S, Fixed>) {
+    const auto top = fold_magnitude(HostTeam<row_lanes<S>>{}, rows * columns, [=](std::int64_t i) { return dy[i]; });
+    return static_cast<double>(rows) * (static_cast<double>(top) * 0x1p-40);
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace
+
+void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
+  constexpr auto name = "matmul_forward";
+  expect_matrix(name, x);
+  expect_matrix(name, w);
+  const auto rows = x.dim(0), in = x.dim(1), out = w.dim(0);
+  expect(name, w.name(), w.dims(), {out, in});
+  expect(name, y.name(), y.dims(), {rows, out});
+  if (bias) expect(name, bias.name(), bias.dims(), {out});
+  dispatch(x.dtype(), [&]<class S>(S) {
+    queue.submit(name, [=](KernelScope& scope) {
+      Workspace workspace(scope);
+      multiply<S>(workspace, rows, out, in, {scope.read<S>(x), in, 1}, {scope.read<S>(w), 1, in},
+                  bias ? scope.read<S>(bias) : nullptr, scope.write<S>(y), out);
+      count(scope, rows, in, out);
+    });
+  });
+}
+
+void backward_input(Queue& queue, const Tensor& dy, const Tensor& w, const Accumulator& dx) {
+  constexpr auto name = "matmul_backward_input";
+  expect_matrix(name, dy);
+  expect_matrix(name, w);
+  const auto rows = dy.dim(0), out = dy.dim(1), in = w.dim(1);
+  expect(name, w.name(), w.dims(), {out, in});
+  expect(name, "dx", dx.dims(), {rows, in});
+  dispatch(dy.dtype(), [&]<class S>(S) {
+    queue.submit(name, [=](KernelScope& scope) {
+      Workspace workspace(scope);
+      multiply_add<S>(workspace, rows, in, out, {scope.read<S>(dy), out, 1}, {scope.read<S>(w), in, 1}, dx);
+      count(scope, rows, in, out);
+    });
+  });
+}
+
+void backward_weight(Queue& queue, const Tensor& dy, const Tensor& x, const Accumulator& dw) {
+  constexpr auto name = "matmul_backward_weight";
+  expect_matrix(name, dy);
+  expect_matrix(name, x);
+  const auto rows = dy.dim(0), out = dy.dim(1), in = x.dim(1);
+  expect(name, x.name(), x.dims(), {rows, in});
+  expect(name, "dw", dw.dims(), {out, in});
+  dispatch(dy.dtype(), [&]<class S>(S) {
+    queue.submit(name, [=](KernelScope& scope) {
+      Workspace workspace(scope);
+      multiply_add<S>(workspace, out, in, rows, {scope.read<S>(dy), 1, out}, {scope.read<S>(x), in, 1}, dw);
+      count(scope, rows, in, out);
+    });
+  });
+}
+
+void backward_bias(Queue& queue, const Tensor& dy, const Accumulator& db) {
+  constexpr auto name = "matmul_backward_bias";
+  expect_matrix(name, dy);
+  const auto rows = dy.dim(0), out = dy.dim(1);
+  expect(name, "db", db.dims(), {out});
+  dispatch(dy.dtype(), [&]<class S>(S) {
+    queue.submit(name, [=](KernelScope& scope) {
+      const S* from = scope.read<S>(dy);
+      AccumulatorView<S> view(scope, db, column_bound(from, rows, out));
+      constexpr std::int64_t block = 64;
+      Sum<S> sum[block];
+      for (std::int64_t j0 = 0; j0 < out; j0 += block) {
+        const auto columns = std::min(block, out - j0);
+        std::fill_n(sum, columns, Sum<S>{});
+        for (std::int64_t i = 0; i < rows; ++i) {
+          for (std::int64_t j = 0; j < columns; ++j) sum[j] += term(from[i * out + j0 + j]);
+        }
+        for (std::int64_t j = 0; j < columns; ++j) view.add(j0 + j, sum[j]);
+      }
+    });
+  });
+}
+
+}  // namespace shardproof::matmul

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forward, dX and dW of the two linear maps of a `laptop` MLP, poison scans off, packing and bounds included.
+#include <benchmark/benchmark.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/core/philox.hpp"
+#include "kernels/matmul/matmul.hpp"
+
+namespace shardproof::matmul {
+namespace {
+
+enum class Pass { forward, backward_input, backward_weight };
+
+template <class S>
+Tensor filled(Queue& queue, std::string name, Dims dims) {
+  const RandomStream random(1, name);
+  const Tensor tensor(queue, {std::move(name), dtype_of<S>(), std::move(dims), Category::activation});
+  std::vector<S> values(static_cast<std::size_t>(tensor.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = round_to<S>(static_cast<Real<S>>(random.uniform(i) - 0.5));
+  upload<S>(queue, tensor, values);
+  return tensor;
+}
+
+template <class S>
+void run(benchmark::State& state, Pass pass) {
+  const auto rows = state.range(0), in = state.range(1), out = state.range(2);
+  Device device({.poison = false});
+  ImmediateQueue queue(device);
+  const auto x = filled<S>(queue, "x", {rows, in}), w = filled<S>(queue, "w", {out, in});
+  const auto y = filled<S>(queue, "y", {rows, out}), bias = filled<S>(queue, "bias", {out});
+  Accumulator dx(queue, {"dx", dtype_of<S>(), {rows, in}, Category::gradient});
+  Accumulator dw(queue, {"dw", dtype_of<S>(), {out, in}, Category::gradient});
+  for (auto _ : state) {
+    switch (pass) {
+      case Pass::forward: forward(queue, x, w, bias, y); break;
+      case Pass::backward_input: backward_input(queue, y, w, dx); break;
+      case Pass::backward_weight: backward_weight(queue, y, x, dw); break;
+    }
+  }
+  state.counters["GMAC/s"] =
+      benchmark::Counter(static_cast<double>(rows * in * out) * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+template <class S>
+void add(const std::string& track) {
+  const auto add_pass = [&](const char* name, Pass pass) {
+    benchmark::RegisterBenchmark(("matmul/" + track + "/" + name).c_str(), run<S>, pass)
+        ->Args({2048, 384, 1536})
+        ->Args({2048, 1536, 384})
+        ->Args({48, 24, 96})
+        ->Unit(benchmark::kMillisecond);
+  };
+  add_pass("forward", Pass::forward);
+  add_pass("backward_input", Pass::backward_input);
+  add_pass("backward_weight", Pass::backward_weight);
+}
+
+[[maybe_unused]] const bool added = (add<Fixed>("exact"), add<double>("f64"), add<float>("f32"), true);
+
+}  // namespace
+}  // namespace shardproof::matmul

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/optimizers/optimizers.hpp"
+
+#include <cmath>
+
+#include "kernels/core/require.hpp"
+#include "kernels/optimizers/adam_row.hpp"
+
+namespace shardproof::optimizers {
+
+namespace {
+
+template <class S>
+Unscale<S> unscale(GradientScale scale) {
+  int exponent = 0;
+  if (!(std::frexp(scale.loss_scale, &exponent) == 0.5)) {
+    throw InternalError("optimizer: the loss scale " + std::to_string(scale.loss_scale) + " is no power of two");
+  }
+  return {static_cast<Real<S>>(1.0 / scale.loss_scale), static_cast<Real<S>>(scale.clip_factor)};
+}
+
+/// b^t by t multiplications.
+double power(double b, std::int64_t t) {
+  double result = 1.0;
+  for (std::int64_t i = 0; i < t; ++i) result *= b;
+  return result;
+}
+
+}  // namespace
+
+void sgd(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scale, double learning_rate) {
+  require_elements("sgd", g, p.elements());
+  dispatch(p.dtype(), [&]<class S>(S) {
+    const auto factors = unscale<S>(scale);
+    queue.submit("sgd", [=](KernelScope& scope) {
+      const SgdRow<S> row{scope.update<S>(p), scope.read<S>(g), factors, static_cast<Real<S>>(learning_rate)};
+      row(HostTeam<row_lanes<S>>{}, p.elements());
+    });
+  });
+}
+
+void momentum(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scale, double learning_rate, double mu,
+              const Tensor& m) {
+  require_elements("momentum", g, p.elements());
+  require_elements("momentum", m, p.elements());
+  dispatch(p.dtype(), [&]<class S>(S) {
+    using C = Real<S>;
+    const auto factors = unscale<S>(scale);
+    queue.submit("momentum", [=](KernelScope& scope) {
+      const MomentumRow<S> row{scope.update<S>(p), scope.read<S>(g),             scope.update<C>(m),
+                               factors,            static_cast<C>(learning_rate), static_cast<C>(mu)};
+      row(HostTeam<row_lanes<S>>{}, p.elements());
+    });
+  });
+}
+
+void adam(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scale, const AdamConstants& constants,
+          const Tensor& m, const Tensor& v) {
+  require_elements("adam", g, p.elements());
+  require_elements("adam", m, p.elements());
+  require_elements("adam", v, p.elements());
+  const auto submit = [&]<class S, bool decoupled>() {
+    using C = Real<S>;
+    const auto& k = constants;
+    AdamRow<S, decoupled> prepared{};
+    prepared.unscale = unscale<S>(scale);
+    prepared.learning_rate = static_cast<C>(k.learning_rate);
+    prepared.beta1 = static_cast<C>(k.beta1);
+    prepared.rest1 = static_cast<C>(1.0 - k.beta1);
+    prepared.beta2 = static_cast<C>(k.beta2);
+    prepared.rest2 = static_cast<C>(1.0 - k.beta2);
+    prepared.correction1 = Correction<C>(1.0 - power(k.beta1, k.step));
+    prepared.correction2 = Correction<C>(1.0 - power(k.beta2, k.step));
+    prepared.epsilon = static_cast<C>(k.epsilon);
+    prepared.decay = static_cast<C>(k.learning_rate * k.weight_decay);
+    queue.submit("adam", [=](KernelScope& scope) {
+      auto row = prepared;
+      row.p = scope.update<S>(p);
+      row.g = scope.read<S>(g);
+      row.m = scope.update<C>(m);
+      row.v = scope.update<C>(v);
+      row(HostTeam<row_lanes<S>>{}, p.elements());
+    });
+  };
+  dispatch(p.dtype(), [&]<class S>(S) {
+    if (constants.decoupled_decay) {
+      submit.template operator()<S, true>();
+    } else {
+      submit.template operator()<S, false>();
+    }
+  });
+}
+
+}  // namespace shardproof::optimizers

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The long checks, and those that read clocks: every case of one_device, all tests under both sanitizers, one digest from
+# three compilers' builds, long runs. Prints a table and fails if a stage did.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/stage.sh
+scripts/install.sh nightly || exit
+out=build/nightly
+mkdir -p "$out" && rm -f "$out"/*.digest
+
+sanitizer() { scripts/build.sh "$1" && ctest --preset "$1" --label-exclude readme --parallel "$(nproc)"; }
+
+# digest_of NAME COMPILER BUILD-TYPE [CMake argument...]: builds shardproof and keeps the digest of tiny in NAME.digest.
+digest_of() {
+  local name=$1 compiler=$2 type=$3
+  shift 3
+  cmake -G Ninja -B "$out/$name" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE="$type" "$@" &&
+    cmake --build "$out/$name" --target shardproof &&
+    "$out/$name/shardproof" run --workload tiny --track exact --out "$out/$name/run" --overwrite |
+    awk '$1 == "digest" { print $2 }' | tee "$out/$name.digest"
+}
+digests_agree() {
+  cat "$out"/*.digest && [[ $(cat "$out"/*.digest | wc -l) -eq 3 && $(sort -u "$out"/*.digest | wc -l) -eq 1 ]]
+}
+
+stage tests scripts/test.sh
+stage one_device build/cpu/shardproof check --suite one_device --out "$out/one_device" --overwrite
+stage digest_gcc_o0 digest_of gcc_o0 g++ Debug
+stage digest_gcc_o3 digest_of gcc_o3 g++ RelWithDebInfo -DSHARDPROOF_ARCH=native
+stage digest_clang digest_of clang clang++ RelWithDebInfo
+stage digests_agree digests_agree
+stage markov_1000 build/cpu/shardproof run --workload tiny --set vocab=16 --set steps=1000 --out "$out/markov" --overwrite
+stage laptop_text build/cpu/shardproof run --workload laptop --set corpus=README.md --set steps=50 \
+  --out "$out/laptop" --overwrite
+stage laptop_exact build/cpu/shardproof run --workload laptop --track exact --set steps=3 --out "$out/exact" --overwrite
+stage asan sanitizer asan
+stage tsan sanitizer tsan
+stage bench scripts/bench.sh
+stage_table

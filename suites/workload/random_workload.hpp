@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::workload {
+
+/// A legal workload of hostile shape with a random choice of every option, named "random:SEED:INDEX" (which load()
+/// accepts). At most 20 million multiplications a step, forward and backward.
+Workload random_workload(std::uint64_t seed, std::int64_t index);
+
+}  // namespace shardproof::workload
