@@ -78,7 +78,7 @@ Environment environment() {
   found.dirty = build_info.dirty;
   const dnnl_version_t* dnn = dnnl_version();
   found.libraries = {
-      {"oneDNN", fmt::format("{}.{}.{} {}", dnn->major, dnn->minor, dnn->patch, dnn->hash)},
+      {"oneDNN", fmt::format("{}.{}.{}", dnn->major, dnn->minor, dnn->patch)},
       {"OpenBLAS", fmt::format("{}; core {}", openblas_get_config(), openblas_get_corename())},
       {"CUDA", build_info.cuda},
       {"MPI", "not built"},

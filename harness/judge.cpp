@@ -19,7 +19,7 @@ namespace shardproof::harness {
 
 namespace {
 
-const std::array<std::string, 5> shown_names = {"gradient", "clip_bound", "clip_idle", "no_label", "overflow"};
+const std::array<std::string, 6> shown_names = {"gradient", "clip_bound", "clip_idle", "no_label", "overflow", "any"};
 
 bool is_tensor(Observed kind) {
   return kind == Observed::gradient || kind == Observed::parameter || kind == Observed::state;
@@ -92,6 +92,7 @@ struct Judge::Impl {
   }
 
   bool fail(std::int64_t step, const ObservableKey& key, std::string problem) {
+    if (divergence) return false;
     divergence = Divergence{};
     divergence->step = step, divergence->kind = key.first, divergence->name = key.second;
     divergence->problem = std::move(problem);
@@ -127,9 +128,8 @@ struct Judge::Impl {
   }
 
   /// Judges the step; false when something differs or cannot be judged.
-  bool judge(const workload::Batch& batch, const std::vector<Observable>& candidate) {
-    const auto shown = index_of(candidate);
-    if (!well_formed(batch.step, candidate, shown) || !expectation.step(batch)) return false;
+  bool judge(const workload::Batch& batch, const ObservableIndex& shown) {
+    if (!expectation.step(batch)) return false;
     const auto& skipped = *shown.at({Observed::skipped, "skipped"});
     const auto& observables = expectation.observables();
     const auto right = std::ranges::find(observables, Observed::skipped, &Observable::kind);
@@ -146,7 +146,7 @@ struct Judge::Impl {
       if (result.outside > 0) return diagnose(batch.step, key, result, shown);
       compared += size_of(c.values);
       if (key.first == Observed::gradient || key.first == Observed::parameter) counted += size_of(c.values);
-      if (result.worst > worst) {
+      if (key.first < Observed::skipped && result.worst > worst) {
         worst = result.worst;
         worst_name = fmt::format("step {}: {}", batch.step, what(key.first, key.second));
       }
@@ -190,9 +190,9 @@ struct Judge::Impl {
     const auto saw = [&](Shown s) { seen.at(static_cast<std::size_t>(s)) = true; };
     if (skipped == 1) saw(Shown::overflow);
     if (skipped == 2) saw(Shown::no_label);
-    if (skipped != 0) return;
+    if (skipped != 0) return saw(Shown::any);
     if (workload.clip > 0) saw(scalar_of(*shown.at({Observed::clip, "clip"})) < 1 ? Shown::clip_bound : Shown::clip_idle);
-    if (scalar_of(*shown.at({Observed::norm, "norm"})) > 0) saw(Shown::gradient);
+    if (scalar_of(*shown.at({Observed::norm, "norm"})) > 0) saw(Shown::gradient), saw(Shown::any);
   }
 
   workload::Workload workload;
@@ -201,12 +201,12 @@ struct Judge::Impl {
   std::vector<workload::Parameter> parameters;
   Expectation expectation;
   std::map<ObservableKey, Dims> dims;  // of every tensor
-  std::vector<Observable> observed;    // all of the candidate's, for the digest
   std::int64_t steps = 0, compared = 0, counted = 0, required = 0;
   double worst = 0;
   std::string worst_name;
   std::array<bool, shown_names.size()> seen{};
-  bool stopped = false;
+  Digest digest;
+  bool malformed = false, stopped = false;
   std::optional<Divergence> divergence;
 };
 
@@ -215,29 +215,33 @@ Judge::Judge(const workload::Workload& workload, Track track, JudgeOptions optio
 Judge::~Judge() = default;
 
 void Judge::step(const workload::Batch& batch, const std::vector<Observable>& candidate) {
-  impl_->observed.insert(impl_->observed.end(), candidate.begin(), candidate.end());
-  if (impl_->stopped) return;
-  if (impl_->judge(batch, candidate))
-    ++impl_->steps;
+  Impl& impl = *impl_;
+  const auto shown = index_of(candidate);
+  if (impl.malformed || !impl.well_formed(batch.step, candidate, shown)) {
+    impl.malformed = true;
+    return;
+  }
+  impl.digest.add(candidate);
+  if (!impl.stopped && impl.judge(batch, shown))
+    ++impl.steps;
   else
-    impl_->stopped = true;
+    impl.stopped = true;
 }
 
 Judgement Judge::finish() {
-  const auto& impl = *impl_;
+  Impl& impl = *impl_;
   Judgement result;
   result.steps = impl.steps;
   result.compared = impl.compared;
   result.worst = impl.worst;
   result.worst_name = impl.worst_name;
   result.divergence = impl.divergence;
+  if (!impl.malformed) result.digest = impl.digest.finish();
   const auto decide = [&](Verdict verdict, std::string reason) {
     result.verdict = verdict;
     result.reason = std::move(reason);
     return result;
   };
-  if (impl.divergence && !impl.divergence->problem.empty()) return decide(Verdict::fail, print(*impl.divergence));
-  result.digest = digest_of(impl.observed);
   if (impl.divergence) return decide(Verdict::fail, print(*impl.divergence));
   if (!impl.expectation.no_yardstick().empty()) return decide(Verdict::mistrusted, impl.expectation.no_yardstick());
   if (impl.steps < impl.options.steps) {

@@ -3,11 +3,14 @@
 //
 //   exact        every bit
 //   f64, native  loss, gradients, norm and clip factor by the yardstick: with e = max|oracle(float) - oracle(double)| of
-//                the tensor and the step, 8 (e 2^-29 + 2^-53 max|tensor|) in f64, 8 (e + 2^-24 max|tensor|) in native;
+//                the tensor and the step, 8 (e 2^-29 + 2^-53 max|tensor|) in f64, 8 (e + 2^-24 max|tensor|) in native.
+//                Loss and norm are sums in double in float's oracle too, so that e does not hold their error: they are
+//                allowed n 2^-53 of themselves more, the bound of a sum of n terms of one sign in any order;
 //                parameters and state by the update alone: the oracle's update of the candidate's own parameters, state,
 //                gradients and clip factor, within the bound of judge_update.hpp
 //
-// In f64 and native every step is judged from where the candidate stood before it, so that no difference is carried on.
+// In f64 and native every step is judged from where the candidate stood before it, so that no difference is carried on:
+// what Adam makes of a gradient that is noise would otherwise be in every later step.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +36,7 @@ enum class Shown : std::uint8_t {
   clip_idle,   ///< a step with clipping on whose clip factor was 1
   no_label,    ///< a step skipped because it had no label
   overflow,    ///< a step skipped for overflow, or for a gradient that is not finite
+  any,         ///< a gradient that is not all zero, or a step skipped
 };
 std::string_view name_of(Shown shown);
 /// Throws BadInput for an unknown name.
@@ -66,9 +70,9 @@ struct Judgement {
   std::string reason;         ///< one sentence; empty when it passed
   std::int64_t steps = 0;     ///< judged
   std::int64_t compared = 0;  ///< elements
-  std::string digest;         ///< of the candidate's observables
-  double worst = 0;           ///< greatest error over bound
-  std::string worst_name;     ///< of the observable where that was: "step kind name"
+  std::string digest;         ///< of the candidate's observables; "" when they are no steps
+  double worst = 0;           ///< greatest error over bound of what is judged by the yardstick
+  std::string worst_name;     ///< where that was: "step 2: gradient of final_norm.bias"
   std::optional<Divergence> divergence;
 };
 

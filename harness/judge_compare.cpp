@@ -113,6 +113,7 @@ std::optional<double> constant_ratio(std::span<const double> candidate, std::spa
   }
   if (telling < 2) return std::nullopt;
   const double ratio = candidate[at] / oracle[at];
+  if (!(std::fabs(candidate[at] - oracle[at]) > 4 * slack)) return std::nullopt;  // no ratio but 1
   for (std::size_t i = 0; i < oracle.size(); ++i) {
     // The ratio itself is known to slack/|oracle[at]|, and |oracle[i]| <= |oracle[at]|.
     if (!(std::fabs(candidate[i] - ratio * oracle[i]) <= (2 + std::fabs(ratio)) * slack)) return std::nullopt;

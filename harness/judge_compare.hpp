@@ -29,8 +29,8 @@ double greatest_magnitude(std::span<const double> values);
 /// max |a - b|; NaN if any difference is.
 double greatest_difference(std::span<const double> a, std::span<const double> b);
 
-/// c, where candidate = c x oracle to within `slack` at every element, for tensors in which at least two elements can
-/// tell; c is taken where the oracle is greatest.
+/// c other than 1, where candidate = c x oracle to within `slack` at every element, for tensors in which at least two
+/// elements can tell; c is taken where the oracle is greatest.
 std::optional<double> constant_ratio(std::span<const double> candidate, std::span<const double> oracle, double slack);
 
 }  // namespace shardproof::harness

@@ -42,13 +42,17 @@ class Expectation {
   void advance(const ObservableIndex& candidate);
 
   const std::vector<Observable>& observables() const { return observables_; }
-  Comparison compare(const Observable& candidate, const Observable& oracle) const;
+  /// Draws further errors of float before it calls anything outside.
+  Comparison compare(const Observable& candidate, const Observable& oracle);
   /// How far a multiple of the oracle's tensor may be from a multiple and still be called one.
   double slack(const Observable& oracle) const;
   const std::string& no_yardstick() const { return no_yardstick_; }
 
  private:
-  bool bound_by_yardstick(const Observable& exact, const std::vector<Observable>& rough);
+  bool draw();
+  void bound_by_yardstick();
+  /// Terms of one sign whose sum in double the observable is, or follows.
+  double summands(Observed kind) const;
   void expect_no_change(std::int64_t step);
 
   workload::Workload workload_;
@@ -57,7 +61,10 @@ class Expectation {
   std::unique_ptr<reference::Oracle> oracle_, rough_, updater_;  // the last two: not in exact
   std::map<ObservableKey, std::vector<double>> before_;          // the candidate's parameters and state; not in exact
   std::int64_t taken_ = 0;                                       // updates
+  workload::Batch batch_;
   std::vector<Observable> observables_;
+  std::int64_t draws_ = 0;                 // of this step
+  std::map<ObservableKey, double> error_;  // greatest of the draws
   std::map<ObservableKey, std::vector<double>> bounds_;
   std::string no_yardstick_;
 };

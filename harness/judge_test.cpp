@@ -81,8 +81,15 @@ void change(Observable& o, const std::function<double(double)>& f) {
       o.values);
 }
 void change(Observable& o, std::size_t index, const std::function<double(double)>& f) {
-  std::size_t i = 0;
-  change(o, [&](double x) { return i++ == index ? f(x) : x; });
+  const Values before = o.values;
+  change(o, f);
+  std::visit(
+      [&]<class T>(std::vector<T>& values) {
+        std::vector<T> whole = std::get<std::vector<T>>(before);
+        whole.at(index) = values.at(index);
+        values = std::move(whole);
+      },
+      o.values);
 }
 
 void expect_failure(const Judgement& j, std::int64_t step, Observed kind, const std::string& name) {
@@ -166,12 +173,16 @@ TEST_P(JudgeOf, OneElementOffIsFoundWithItsPlace) {
     Steps steps = r.steps;
     for (auto& o : steps[1]) {
       if (o.kind != kind || size_of(o.values) == 0) continue;
+      // A key bias has no gradient but the noise of its sum, which is what its bound allows.
+      if (kind == Observed::gradient && GetParam() != Track::exact && o.name.ends_with("key.bias")) continue;
       const auto values = as_doubles(o.values);
       const double greatest = *std::ranges::max_element(values, {}, [](double x) { return std::fabs(x); });
       const Observable before = o;
       const std::size_t index = values.size() / 2;
-      // A state may be off by roundings of itself only; elsewhere the tensor's greatest element counts.
-      const double off = std::fabs(kind == Observed::state ? values[index] : greatest) * visible(GetParam());
+      // A state may be off by roundings of itself only; elsewhere the tensor's greatest element counts. Norm and clip
+      // may be off by 2^-53 for each of the model's 6,000 elements.
+      const double off = std::fabs(kind == Observed::state ? values[index] : greatest) * visible(GetParam()) *
+                         (kind == Observed::norm || kind == Observed::clip ? 100 : 1);
       change(o, index, [&](double x) { return x + off; });
       if (as_doubles(o.values) == values) continue;  // a zero state
       const Judgement j = judged(r, steps);
@@ -286,7 +297,9 @@ TEST_P(JudgeOf, FewerStepsAreAnError) {
 /// Faults in an update that leave gradients, norm and clip right in the same step.
 TEST_P(JudgeOf, AWrongUpdateIsFoundInItsStep) {
   for (const char* optimizer : {"sgd", "momentum", "adam", "adamw"}) {
-    const Training r = trained(GetParam(), {fmt::format("optimizer={}", optimizer), "weight_decay=0.1"});
+    Strings settings = {fmt::format("optimizer={}", optimizer)};
+    if (settings[0].ends_with("adamw")) settings.emplace_back("weight_decay=0.1");
+    const Training r = trained(GetParam(), settings);
     const std::string name = "blocks.0.attention.value.weight";
     {
       SCOPED_TRACE(fmt::format("{}: step 2 updates nothing", optimizer));
@@ -362,11 +375,6 @@ TEST_P(JudgeOf, AClipThatNeverBoundIsMistrustedWhereItMatters) {
   EXPECT_EQ(judged(idle, idle.steps, {.shows = {Shown::clip_idle}}).verdict, Verdict::pass);
   EXPECT_EQ(judged(bound, bound.steps, {.shows = {Shown::clip_bound}}).verdict, Verdict::pass);
   EXPECT_EQ(judged(bound, bound.steps, {.shows = {Shown::clip_idle}}).verdict, Verdict::mistrusted);
-}
-
-TEST(Judge, AModelWithoutTrainableParametersIsMistrusted) {
-  const Training r = trained(Track::exact, {"frozen=*"});
-  EXPECT_EQ(judged(r, r.steps).verdict, Verdict::mistrusted);
 }
 
 /// The factor 8 of the yardstick: three other orders of summation stay under half of the bound, in every optimizer.

@@ -154,7 +154,7 @@ class Schema : public testing::Test {
         "V.check_schema(schema)\n"
         "sys.exit(0 if V(schema).is_valid(json.load(open(sys.argv[2]))) else 3)\n";
     const std::string line =
-        "/usr/bin/python3 -c '" + program + "' " + SHARDPROOF_SOURCE "/results/record.schema.json " + path;
+        SHARDPROOF_PYTHON " -c '" + program + "' " + SHARDPROOF_SOURCE "/results/record.schema.json " + path;
     const int status = std::system(line.c_str());
     EXPECT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3)) << "the validator failed";
     return WEXITSTATUS(status) == 0;

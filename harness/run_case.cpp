@@ -2,7 +2,6 @@
 #include "harness/run_case.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -22,7 +21,7 @@ Judgement judge_apart(const JudgedPart& part, const workload::Corpus& corpus) {
   Judge judge(job.workload, job.track, {.steps = part.steps});
   train(job, corpus,
         {.observed_steps = part.steps,
-         .observe = [&](const workload::Batch& batch, std::vector<Observable> shown) { judge.step(batch, shown); },
+         .observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) { judge.step(batch, shown); },
          .step = {}});
   return judge.finish();
 }
@@ -77,15 +76,15 @@ Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& cor
       apply(judge_apart(part, corpus), record);
   }
 
-  std::vector<Observable> observed;
-  const auto observe = [&](const workload::Batch& batch, std::vector<Observable> shown) {
+  Digest digest;
+  const auto observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) {
     if (judge) judge->step(batch, shown);
-    std::ranges::move(shown, std::back_inserter(observed));
+    digest.add(shown);
   };
   Trained trained = train(
       job, corpus, {.observed_steps = std::min(judged_steps, job.workload.steps), .observe = observe, .step = on_step});
   if (judge) apply(judge->finish(), record);
-  record.digest = digest_of(observed);
+  record.digest = digest.finish();
   record.ledgers = trained.ledgers;
   record.forms = trained.forms;
   add_figures(job, trained, record);

@@ -71,6 +71,10 @@ ExitCode guarded(std::span<const std::string> args) {
     fmt::print(stderr, "shardproof: this machine's memory is exhausted\n");
     return exit_code_of(error);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout)) {
+      fmt::print(stderr, "shardproof: cannot write to standard output\n");
+      return ExitCode::write_failed;
+    }
     std::fflush(stdout);
     fmt::print(stderr, "shardproof: {}\n", error.what());
     return exit_code_of(error);

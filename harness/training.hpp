@@ -28,7 +28,7 @@ struct TrainingJob {
 struct TrainingWatcher {
   std::int64_t observed_steps = 0;  ///< the first ones
   /// After each observed step; not timed.
-  std::function<void(const workload::Batch&, std::vector<Observable>)> observe;
+  std::function<void(const workload::Batch&, const std::vector<Observable>&)> observe;
   /// After each step.
   std::function<void(const engine::StepResult&)> step;
 };

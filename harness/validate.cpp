@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/export_file.hpp"
 #include "harness/json_fields.hpp"
 #include "harness/options.hpp"
 #include "harness/record.hpp"
+#include "harness/suite.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 #include "kernels/core/safetensors.hpp"
@@ -59,7 +61,41 @@ void check_summary(const fs::path& path, std::size_t records) {
   throw_findings(findings);
 }
 
-std::string folder(const fs::path& path) {
+std::string tensors(const fs::path& path, const std::string& workload_hash) {
+  const safetensors::File file = safetensors::read(path);
+  if (is_export(file) || !workload_hash.empty()) {
+    std::vector<std::string> findings;
+    for (const std::string& finding : export_findings(file, workload_hash))
+      findings.push_back(fmt::format("{}: {}", path.string(), finding));
+    throw_findings(findings);
+  }
+  std::int64_t bytes = 0;
+  for (const safetensors::Entry& entry : file.entries) bytes += static_cast<std::int64_t>(entry.bytes.size());
+  return fmt::format("{} tensors, {}", file.entries.size(), print_bytes(bytes));
+}
+
+std::string export_folder(const fs::path& path, const std::string& workload_hash) {
+  std::vector<std::string> findings;
+  const auto check = [&](const std::string& name) {
+    try {
+      tensors(path / name, workload_hash);
+    } catch (const BadInput& error) {
+      findings.push_back(error.what());
+    }
+  };
+  const std::string origin = (path / "export.json").string();
+  const nlohmann::ordered_json about = parse_object(read_file(path / "export.json"), origin);
+  const std::int64_t steps = Fields(about, origin, findings).integer("steps", 1);
+  throw_findings(findings);
+  check("initial.safetensors");
+  for (std::int64_t step = 1; step <= steps; ++step) check(fmt::format("step-{:04}.safetensors", step));
+  if (fs::exists(path / "yardstick.safetensors")) check("yardstick.safetensors");
+  throw_findings(findings);
+  return fmt::format("an export of {} steps", steps);
+}
+
+std::string folder(const fs::path& path, const std::string& workload_hash) {
+  if (fs::exists(path / "export.json")) return export_folder(path, workload_hash);
   const std::size_t records = check_records(path / "records.jsonl");
   if (!fs::exists(path / "summary.json"))
     throw BadInput(fmt::format("{}: summary.json is missing: the run did not end", path.string()));
@@ -67,30 +103,27 @@ std::string folder(const fs::path& path) {
   return fmt::format("a run of {} records", records);
 }
 
-std::string workload_file(const fs::path& path) {
-  const workload::Workload w = workload::load(path.string());
+std::string workload_or_suite(const fs::path& path) {
+  const std::string text = read_file(path);
+  if (parse_object(text, path.string()).contains("cases"))
+    return fmt::format("a suite of {} entries", parse_suite(text, path.string()).entries.size());
+  const workload::Workload w = workload::parse(text, path.string());
   const workload::Corpus corpus(w);
   std::int64_t elements = 0;
   for (const workload::Parameter& p : workload::parameters(w)) elements += p.elements();
   return fmt::format("workload \"{}\" of {} layers, {} parameters", w.name, w.layers, elements);
 }
 
-std::string tensors(const fs::path& path) {
-  const safetensors::File file = safetensors::read(path);
-  std::int64_t bytes = 0;
-  for (const safetensors::Entry& entry : file.entries) bytes += static_cast<std::int64_t>(entry.bytes.size());
-  return fmt::format("{} tensors, {}", file.entries.size(), print_bytes(bytes));
-}
-
 }  // namespace
 
-std::string validate(const fs::path& path) {
-  if (fs::is_directory(path)) return folder(path);
+std::string validate(const fs::path& path, const std::string& workload_hash) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return folder(path, workload_hash);
   if (path.extension() == ".jsonl") return fmt::format("{} records", check_records(path));
-  if (path.extension() == ".safetensors") return tensors(path);
-  if (path.extension() == ".json") return workload_file(path);
-  if (!fs::exists(path)) throw BadInput(fmt::format("{}: there is no such file", path.string()));
-  throw BadInput(fmt::format("{}: its kind is not known: a folder of a run, .json, .jsonl or .safetensors is expected",
+  if (path.extension() == ".safetensors") return tensors(path, workload_hash);
+  if (path.extension() == ".json") return workload_or_suite(path);
+  if (!fs::exists(path, error)) throw BadInput(fmt::format("{}: there is no such file", path.string()));
+  throw BadInput(fmt::format("{}: its kind is not known: a folder, .json, .jsonl or .safetensors is expected",
                              path.string()));
 }
 

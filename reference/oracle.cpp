@@ -79,7 +79,7 @@ class Sequential final : public Oracle {
     const Skip skipped = arithmetic.overflow() || !std::isfinite(norm) ? non_finite
                          : batch.label_count == 0                      ? no_label
                                                                        : taken;
-    const double clip = skipped == taken && workload_.clip > 0 ? std::min(1.0, workload_.clip / (norm + 1e-6)) : 1.0;
+    const double clip = workload_.clip > 0 ? std::min(1.0, workload_.clip / (norm + 1e-6)) : 1.0;
     if (skipped == taken) apply(batch.step, gradients, clip);
 
     std::vector<Observable> out;

@@ -28,8 +28,9 @@ MAY_INCLUDE = {
     "harness": ["kernels/*", WORKLOAD, "reference", "impl/*", "harness/*"],
     "scripts": ["kernels/*"],
 }
-# Tests, and the helpers in folders named testing, see these as well. Those helpers are for tests and benchmarks only.
+# Tests, and their helpers (a folder or file named testing), see these as well. The helpers are for tests and benchmarks.
 TESTS_MAY_INCLUDE = [CORE, WORKLOAD, "reference"]
+TESTING = re.compile(r"/testing[/.]")
 # Too heavy, or too particular, for a header that others include.
 SOURCES_ONLY = re.compile(r"^(nlohmann(?!/json_fwd)|gtest|gmock|benchmark|CLI|oneapi|openssl)/|^(cblas|dnnl)")
 # Nobody else sees a device's own headers.
@@ -67,7 +68,7 @@ def breaches(root):
         if rule is None:
             yield f"{path}: its folder has no rule in {pathlib.Path(__file__).name}"
             continue
-        is_test = file.stem.endswith("_test") or "/testing/" in path
+        is_test = file.stem.endswith("_test") or TESTING.search(path)
         is_bench = file.stem.endswith("_bench")
         allowed = [own, *MAY_INCLUDE[rule], *(TESTS_MAY_INCLUDE if is_test else [])]
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
@@ -82,7 +83,7 @@ def breaches(root):
                     yield f"{where}: <{name}> is for {' and '.join(DEVICE_FOLDERS)} only"
             elif not (root / name).is_file():
                 yield f'{where}: "{name}" is not a file named from the root'
-            elif not (is_test or is_bench) and "/testing/" in name:
+            elif not (is_test or is_bench) and TESTING.search(name):
                 yield f"{where}: {name} is for tests only"
             elif not within(name, allowed):
                 yield f"{where}: {own} may not include {name}"

@@ -3,6 +3,7 @@
 
 #include "harness/command.hpp"
 #include "harness/options.hpp"
+#include "harness/suite.hpp"
 #include "harness/text.hpp"
 #include "impl/plan/strategy.hpp"
 #include "suites/workload/workload.hpp"
@@ -18,6 +19,12 @@ using Rows = std::vector<std::vector<std::string>>;
 Rows workloads() {
   Rows rows;
   for (const workload::Workload& w : workload::built_in()) rows.push_back({"  " + w.name, w.why});
+  return rows;
+}
+
+Rows suites() {
+  Rows rows;
+  for (const std::string& name : suite_names()) rows.push_back({"  " + name, load_suite(name).why});
   return rows;
 }
 
@@ -48,6 +55,7 @@ ExitCode run(std::span<const std::string> args) {
     bool wanted = false;
   } sections[] = {
       {"--workloads", "Workloads", "Built-in workloads", workloads},
+      {"--suites", "Suites", "Built-in suites of cases", suites},
       {"--tracks", "Tracks", "What carries a run's numbers", tracks},
       {"--strategies", "Strategy keys", "Keys of --strategy", strategies},
       {"--keys", "Workload keys", "Keys of workload files and of --set", keys},

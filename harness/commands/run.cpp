@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdio>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "harness/budget.hpp"
 #include "harness/command.hpp"
 #include "harness/environment.hpp"
+#include "harness/job_options.hpp"
 #include "harness/options.hpp"
 #include "harness/predict/flops.hpp"
 #include "harness/predict/memory.hpp"
@@ -17,7 +17,6 @@
 #include "harness/run_report.hpp"
 #include "harness/signals.hpp"
 #include "harness/text.hpp"
-#include "impl/plan/strategy.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -28,53 +27,31 @@ namespace {
 
 struct Request {
   TrainingJob job;
-  plan::Strategy strategy;
-  std::string out, rerun, case_text;
+  std::string case_text, strategy, rerun, out;
   bool overwrite = false, no_check = false, dry_run = false;
 };
 
 // False when only help was asked for.
 bool parse(std::span<const std::string> args, Request& request) {
-  std::string workload, strategy = "dp1";
-  std::optional<Track> track;
-  std::optional<std::int64_t> steps, seed, device_memory;
-  std::vector<std::string> settings;
+  JobOptions named(Track::native);
+  bool poison = false;
   Options options(run_command);
-  options.text("--workload", workload, "NAME|FILE", "What to train: a built-in name (list --workloads) or a JSON file")
-      .track(track, "What carries the numbers (default: native)")
-      .text("--strategy", strategy, "TEXT", "How it is spread, as 'dp1 microbatches=4'")
-      .number("--steps", steps, 1, std::numeric_limits<std::int64_t>::max(), "Steps to train, as --set steps=N")
-      .number("--seed", seed, 0, std::numeric_limits<std::int64_t>::max(), "As --set seed=N")
-      .list("--set", settings, "KEY=VALUE", "Changes a key of the workload (list --keys); may be repeated")
-      .text("--out", request.out, "FOLDER", "Where results go (default: results/runs/ and the time)")
+  named.declare(options);
+  options.text("--out", request.out, "FOLDER", "Where results go (default: results/runs/ and the time)")
       .flag("--overwrite", request.overwrite, "Replace the run that the folder holds")
       .flag("--no-check", request.no_check, "Do not judge by the oracle; the record says unchecked")
-      .bytes("--device-memory", device_memory, "Limit of the device's memory, as 512M or 16G")
-      .flag("--poison", request.job.poison, "Fill fresh and freed memory with poison and scan every kernel's inputs")
+      .flag("--poison", poison, "Fill fresh and freed memory with poison and scan every kernel's inputs")
       .flag("--dry-run", request.dry_run, "Print what the run would need, and train nothing");
   if (!options.parse(args)) return false;
 
-  if (workload.empty()) throw BadInput("--workload is missing: a name (see list --workloads) or a file");
-  if (steps) settings.push_back(fmt::format("steps={}", *steps));
-  if (seed) settings.push_back(fmt::format("seed={}", *seed));
-  request.strategy = plan::parse_strategy(strategy);
-  request.job.workload = workload::load(workload, settings);
-  request.job.track = track.value_or(Track::native);
-  request.job.microbatches = request.strategy.microbatches;
-  if (device_memory) request.job.device_memory_bytes = *device_memory;
-
-  std::vector<std::string> words = {"run", "--workload", workload, "--track", std::string(name_of(request.job.track)),
-                                    "--strategy", plan::print(request.strategy)};
-  request.case_text = workload;
-  for (const std::string& setting : settings) {
-    words.insert(words.end(), {"--set", setting});
-    request.case_text += " " + setting;
-  }
-  request.case_text +=
-      fmt::format(" | {} | 1 rank | {} | cpu | threads", plan::print(request.strategy), name_of(request.job.track));
-  if (device_memory) words.insert(words.end(), {"--device-memory", std::to_string(*device_memory)});
+  request.job = named.job();
+  request.job.poison = poison;
+  request.case_text = named.case_text();
+  request.strategy = named.strategy();
+  std::vector<std::string> words = named.words();
+  words.insert(words.begin(), "run");
   if (request.no_check) words.push_back("--no-check");
-  if (request.job.poison) words.push_back("--poison");
+  if (poison) words.push_back("--poison");
   request.rerun = rerun_line(words);
   return true;
 }
@@ -89,7 +66,8 @@ void print_step(const engine::StepResult& step, std::int64_t steps) {
 
 ExitCode work(const Request& request, const workload::Corpus& corpus, Record& record, RunFolder& folder) {
   const auto start = std::chrono::steady_clock::now();
-  ExitCode code = ExitCode::internal;
+  ExitCode code = ExitCode::pass;
+  std::string failure;
   Trained trained;
   const std::int64_t steps = request.job.workload.steps, every = (steps + 19) / 20;
   Progress progress;
@@ -100,15 +78,21 @@ ExitCode work(const Request& request, const workload::Corpus& corpus, Record& re
   };
   try {
     trained = run_case(request.job, !request.no_check, corpus, record, on_step);
-    const bool finite = trained.steps.back().skipped != engine::Skipped::non_finite;
-    code = worst({request.no_check ? ExitCode::pass : exit_code_of(record.verdict),
-                  finite ? ExitCode::pass : ExitCode::non_finite});
+    if (record.verdict != Verdict::pass && !request.no_check) {
+      code = exit_code_of(record.verdict);
+      failure = fmt::format("{}: {}\n", name_of(record.verdict), record.reason);
+    }
+    if (const engine::StepResult& last = trained.steps.back(); last.skipped == engine::Skipped::non_finite) {
+      code = worst({code, ExitCode::non_finite});
+      failure += fmt::format("training stopped at step {}, which is not finite\n", last.step);
+    }
   } catch (const Interrupted&) {
     throw;  // the case did not end: no record
   } catch (const std::exception& error) {
     record.verdict = Verdict::error;
     record.reason = error.what();
     code = exit_code_of(error);
+    failure = record.reason + "\n";
   }
   progress.clear();
   record.figures.emplace_back(
@@ -116,7 +100,7 @@ ExitCode work(const Request& request, const workload::Corpus& corpus, Record& re
   folder.add(record);
   fmt::print("{}", report(record, request.job.workload, trained));
   fmt::print("results     {}\n", folder.path().string());
-  if (code != ExitCode::pass) fmt::print(stderr, "shardproof: {}: {}\nrerun: {}\n", name_of(record.verdict), record.reason, record.rerun);
+  if (code != ExitCode::pass) fmt::print(stderr, "shardproof: {}rerun: {}\n", failure, record.rerun);
   return code;
 }
 
@@ -149,7 +133,7 @@ ExitCode run(std::span<const std::string> args) {
   Record record{.case_text = request.case_text,
                 .workload = request.job.workload.name,
                 .workload_hash = workload::hash(request.job.workload),
-                .strategy = plan::print(request.strategy),
+                .strategy = request.strategy,
                 .track = request.job.track,
                 .reason = "did not end",
                 .rerun = request.rerun,

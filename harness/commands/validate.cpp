@@ -6,6 +6,7 @@
 #include "harness/options.hpp"
 #include "harness/validate.hpp"
 #include "kernels/core/errors.hpp"
+#include "suites/workload/workload.hpp"
 
 namespace shardproof::harness {
 
@@ -14,15 +15,19 @@ extern const Command validate_command;
 namespace {
 
 ExitCode run(std::span<const std::string> args) {
-  std::vector<std::string> paths;
+  std::string workload, hash;
+  std::vector<std::string> paths, settings;
   Options options(validate_command);
-  options.words(paths, "PATH", "Workload files (.json), records (.jsonl), folders of runs, tensors (.safetensors)");
+  options.words(paths, "PATH", "Workloads and suites (.json), records (.jsonl), folders, tensors (.safetensors)")
+      .text("--workload", workload, "NAME|FILE", "Exported tensors must belong to this workload")
+      .list("--set", settings, "KEY=VALUE", "Changes a key of that workload; may be repeated");
   if (!options.parse(args)) return ExitCode::pass;
   if (paths.empty()) throw BadInput("nothing to validate: name a file or a folder");
+  if (!workload.empty()) hash = workload::hash(workload::load(workload, settings));
 
   std::vector<std::string> findings;
   for (const std::string& path : paths) try {
-      fmt::print("{}: {}\n", path, validate(path));
+      fmt::print("{}: {}\n", path, validate(path, hash));
     } catch (const BadInput& error) {
       findings.push_back(error.what());
     }

@@ -29,7 +29,7 @@ struct Pass {
   Tensor activation(std::string name, Dims dims) const;
   /// A sum of input gradients, zero.
   Accumulator gradient_sum(std::string name, Dims dims) const;
-  /// The dropout site of a layer; `row` is how many elements of its logical tensor one sample has.
+  /// The dropout site of a layer; `per_sample` counts the elements that one sample has in its logical tensor.
   dropout::Site site(workload::DropoutSite site, std::int64_t layer, std::int64_t per_sample) const;
 
   /// Applies a [rows, hidden] dropout site: returns x itself where dropout is off, else the masked tensor and `mask`.

@@ -48,7 +48,7 @@ struct Trainer::Impl {
     for (std::int64_t l = 0; l < workload.layers; ++l) blocks.emplace_back(store, workload, l);
   }
 
-  void microbatch(const workload::Batch& batch, std::int64_t first_sample, const WideTotal& loss, double factor);
+  void microbatch(const workload::Batch& part, const WideTotal& loss, double factor);
   void end_of_step(const WideTotal& loss);
   void measure(std::string part, std::int64_t bytes) {
     if (measuring) saved_bytes.push_back({std::move(part), bytes});
@@ -73,17 +73,16 @@ struct Trainer::Impl {
   std::vector<SavedBytes> saved_bytes;
 };
 
-void Trainer::Impl::microbatch(const workload::Batch& batch, std::int64_t first_sample, const WideTotal& loss,
-                               double factor) {
+void Trainer::Impl::microbatch(const workload::Batch& part, const WideTotal& loss, double factor) {
   const Pass pass{.queue = queue,
                   .workload = workload,
                   .track = track,
-                  .step = last.step,
-                  .first_sample = first_sample,
-                  .samples = batch.size(),
-                  .tokens = upload_input(queue, "tokens", batch.tokens),
-                  .labels = upload_input(queue, "labels", batch.labels),
-                  .documents = upload_input(queue, "documents", batch.documents)};
+                  .step = part.step,
+                  .first_sample = part.first,
+                  .samples = part.size(),
+                  .tokens = upload_input(queue, "tokens", part.tokens),
+                  .labels = upload_input(queue, "labels", part.labels),
+                  .documents = upload_input(queue, "documents", part.documents)};
   step::SavedTensors embedding_saved, head_saved;
   std::vector<step::SavedTensors> block_saved(blocks.size());
 
@@ -157,11 +156,8 @@ StepResult Trainer::step(const workload::Batch& batch) {
   }
   const WideTotal loss(t.queue, scalar_of(t.track), "loss");
   const double factor = batch.label_count > 0 ? t.scale() / static_cast<double>(batch.label_count) : 0.0;
-  std::int64_t first_sample = 0;
   for (std::int64_t k = 0; k < t.options.microbatches; ++k) {
-    const auto part = workload::part(batch, t.options.microbatches, k);
-    t.microbatch(part, first_sample, loss, factor);
-    first_sample += part.size();
+    t.microbatch(workload::part(batch, t.options.microbatches, k), loss, factor);
   }
   t.end_of_step(loss);
   t.queue.synchronize();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/activation/activation.hpp"
-
 #include "kernels/core/testing/bench.hpp"
 
 namespace shardproof {

@@ -13,8 +13,8 @@ namespace {
 
 void require_shape(const char* kernel, const Shape& s) {
   if (s.kv_heads > 0 && s.heads % s.kv_heads == 0 && s.window >= 0) return;
-  throw InternalError(std::string(kernel) + ": " + std::to_string(s.heads) + " heads for " + std::to_string(s.kv_heads) +
-                      " key heads, window " + std::to_string(s.window));
+  throw InternalError(std::string(kernel) + ": " + std::to_string(s.heads) + " heads for " +
+                      std::to_string(s.kv_heads) + " key heads, window " + std::to_string(s.window));
 }
 
 void count(KernelScope& scope, const Layout& layout, std::int64_t products) {

@@ -30,7 +30,8 @@ template <class S>
 void add(const std::string& track) {
   for (const double dropout : {0.0, 0.1}) {
     for (const bool is_forward : {true, false}) {
-      const auto name = "attention/" + track + (is_forward ? "/forward" : "/backward") + (dropout > 0 ? "/dropout" : "");
+      const auto name =
+          "attention/" + track + (is_forward ? "/forward" : "/backward") + (dropout > 0 ? "/dropout" : "");
       benchmark::RegisterBenchmark(name.c_str(), run<S>, is_forward, dropout)->Unit(benchmark::kMillisecond);
     }
   }

@@ -2,17 +2,17 @@
 // f64 and f32 against the oracle in double, within first-order forward error bounds (Higham 2002, sections 3.1 and 3.3;
 // gamma_n = n u / (1 - n u), D = head size, n = keys of a row, G = rows of a group of heads).
 //
-// Score, A = scale sum |q||k|:    |ds| <= sigma = gamma_(D+3) max A          a dot, the scale's two roundings, a product
-// e, d = max |s - m|:             relative eps = 2 sigma + u d + 8 u         both scores, their difference, exp
+// Score, A = scale sum |q||k|:    |ds| <= sigma = gamma_(D+3) max A          a dot, the scale's two roundings, a
+// product e, d = max |s - m|:             relative eps = 2 sigma + u d + 8 u         both scores, their difference, exp
 // p = e/l:                        relative 2 eps + gamma_n + 4 u;            pd: 2 u more
 // o:                              2 eps + gamma_2n + 8 u of sum pd |v|
 // ds, B = scale p (k sum |do||v| + sum |do||o|):   gamma_(D+8) B              two dots, k, a difference, p, scale
 // dq: gamma_(D+8+n) sum B |k|;    dk: gamma_(D+8+G) sum B |q|;    dv: gamma_G sum pd |do|
 // expm1 covers what is above first order. The oracle is as far from the truth in f64, hence twice the bound there.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
+
+#include <gtest/gtest.h>
 
 #include "kernels/attention/testing.hpp"
 #include "reference/attention.hpp"
@@ -49,8 +49,11 @@ class AttentionBounds : public ::testing::Test {
   void sample(const Case& c, const Candidate<S>& candidate, std::int64_t b) {
     const auto [batch, length, heads, kv_heads, size, window] = c.shape;
     const auto documents = c.all_documents();
-    const reference::AttentionShape shape{heads, kv_heads, window, std::span(documents).subspan(static_cast<std::size_t>(b * length))};
-    const auto get = [&, samples = batch](const Tensor& t, std::int64_t columns) { return part(queue_, t, samples, b, columns); };
+    const reference::AttentionShape shape{heads, kv_heads, window,
+                                          std::span(documents).subspan(static_cast<std::size_t>(b * length))};
+    const auto get = [&, samples = batch](const Tensor& t, std::int64_t columns) {
+      return part(queue_, t, samples, b, columns);
+    };
     reference::Arithmetic<double> arithmetic;
     reference::AttentionSaved<double> saved;
     saved.query = get(candidate.q, c.hidden());
@@ -120,10 +123,12 @@ class AttentionBounds : public ::testing::Test {
     saved.output = o;
     const auto gradient = reference::attend_input(arithmetic, shape, saved, d_o);
     const auto group = heads / kv_heads * length;
-    const auto compare = [&](const Tensor& tensor, const Matrix& expected, const Matrix& bound, double factor_of_bound, const char* what) {
+    const auto compare = [&](const Tensor& tensor, const Matrix& expected, const Matrix& bound, double factor_of_bound,
+                             const char* what) {
       const auto got = get(tensor, expected.columns());
       for (std::int64_t i = 0; i < expected.rows(); ++i) {
-        for (std::int64_t l = 0; l < expected.columns(); ++l) expect(got[i][l], expected[i][l], factor_of_bound * bound[i][l], what);
+        for (std::int64_t l = 0; l < expected.columns(); ++l)
+          expect(got[i][l], expected[i][l], factor_of_bound * bound[i][l], what);
       }
     };
     compare(candidate.dq, gradient.query, dq_bound, gamma(size + 8 + length), "dq");

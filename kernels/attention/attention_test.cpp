@@ -2,10 +2,10 @@
 // Against the oracle: exact bit for bit, overflow included; f64 and f32 within forward error bounds.
 #include "kernels/attention/attention.hpp"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/attention/testing.hpp"
 #include "kernels/core/errors.hpp"
@@ -25,10 +25,13 @@ struct Oracle {
     const auto length = s.sequence;
     const auto part = [&](const Tensor& tensor, std::int64_t b, std::int64_t columns) {
       std::vector<S> values;
-      for (const double x : shardproof::testing::doubles(queue, tensor.rows(b * length, length))) values.push_back(round_to<S>(Real<S>(x)));
+      for (const double x : shardproof::testing::doubles(queue, tensor.rows(b * length, length)))
+        values.push_back(round_to<S>(Real<S>(x)));
       return reference::Array<S>(length, columns, values);
     };
-    const auto append = [](auto& to, const auto& array) { to.insert(to.end(), array.values().begin(), array.values().end()); };
+    const auto append = [](auto& to, const auto& array) {
+      to.insert(to.end(), array.values().begin(), array.values().end());
+    };
     const auto all_documents = c.all_documents();
     const auto site = c.site();
     reference::Arithmetic<S> in_forward, in_backward;
@@ -42,7 +45,8 @@ struct Oracle {
       if (c.dropout > 0) {
         const auto first = static_cast<std::int64_t>(site.first) + b * s.heads * length * length;
         const auto threshold = static_cast<std::uint32_t>(c.dropout * 0x1p32);
-        saved.dropout = reference::draw_dropout(in_forward, site.stream, threshold, c.dropout, first, s.heads * length, length);
+        saved.dropout =
+            reference::draw_dropout(in_forward, site.stream, threshold, c.dropout, first, s.heads * length, length);
       }
       reference::attend(in_forward, shape, saved);
       const auto gradient = reference::attend_input(in_backward, shape, saved, part(given.d_o, b, c.hidden()));
@@ -107,7 +111,8 @@ class AttentionOverflow : public ::testing::Test {
     auto x = inputs(c, 1.0);
     for (const auto& s : spikes) {
       auto& values = x.at(s.operand);
-      values[static_cast<std::size_t>(s.row * (std::ssize(values) / c.shape.batch / c.shape.sequence) + s.column)] = s.value;
+      values[static_cast<std::size_t>(s.row * (std::ssize(values) / c.shape.batch / c.shape.sequence) + s.column)] =
+          s.value;
     }
     const Candidate<Fixed> run(queue_, c, x);
     const Oracle<Fixed> oracle(queue_, c, run);
@@ -182,7 +187,8 @@ TEST_F(AttentionOverflow, GradientScoreCountsWhereVisible) {
   check(c, with(2), false, false);
   // p of key 2 rounds to 0, and the score of its gradient counts all the same.
   auto spikes = with(2);
-  for (const auto& s : {Spike{"q", 3, 0, 1000}, {"k", 2, 0, -1000}, {"k", 0, 0, 1}, {"k", 1, 0, 1}, {"k", 3, 0, 1}}) spikes.push_back(s);
+  for (const auto& s : {Spike{"q", 3, 0, 1000}, {"k", 2, 0, -1000}, {"k", 0, 0, 1}, {"k", 1, 0, 1}, {"k", 3, 0, 1}})
+    spikes.push_back(s);
   check(plain_, spikes, false, true);
   c = plain_;
   c.shape.window = 1;
@@ -192,7 +198,33 @@ TEST_F(AttentionOverflow, GradientScoreCountsWhereVisible) {
 TEST_F(AttentionOverflow, DropoutFactorCountsWhereKept) {
   Case c = plain_;
   c.dropout = 0.75;  // k = 4: a t of 2e6 is in range, k t is not
-  check(c, {{"d_o", 4, 0, 2000}, {"v", 0, 0, 1000}, {"v", 1, 0, 1000}, {"v", 2, 0, 1000}, {"v", 3, 0, 1000}}, false, true);
+  check(c, {{"d_o", 4, 0, 2000}, {"v", 0, 0, 1000}, {"v", 1, 0, 1000}, {"v", 2, 0, 1000}, {"v", 3, 0, 1000}}, false,
+        true);
+}
+
+TEST_F(AttentionOverflow, DroppedGradientScoreCountsToo) {
+  Case c = plain_;
+  c.dropout = 0.5;  // some keys of the last row are kept, some not
+  for (std::int64_t j = 0; j < 5; ++j) check(c, {{"d_o", 4, 0, 4000}, {"v", j, 0, 4000}}, false, true);
+}
+
+TEST_F(AttentionOverflow, DistanceToTheDotProductCounts) {
+  // Key 0 has p = 0 and t = t0, all others t = -2.5e6, which is the dot product too. No gradient shows ds of key 0.
+  const auto with = [](double v0) {
+    std::vector<Spike> spikes{
+        {"v", 0, 0, v0}, {"q", 3, 0, 1000}, {"k", 0, 0, -1000}, {"d_o", 3, 0, 1000}, {"d_o", 3, 1, 0}};
+    for (std::int64_t j = 1; j < 5; ++j) spikes.insert(spikes.end(), {{"v", j, 0, -2500}, {"k", j, 0, 1}});
+    return spikes;
+  };
+  check(plain_, with(2500), false, true);
+  check(plain_, with(1500), false, false);
+}
+
+TEST_F(AttentionOverflow, LargeGradientsInRange) {
+  check(plain_, {{"d_o", 3, 0, 30000}, {"d_o", 4, 1, -7000}}, false, false);
+  Case c = plain_;
+  c.dropout = 0.5;
+  check(c, {{"d_o", 3, 0, 30000}, {"d_o", 4, 1, -7000}}, false, false);
 }
 
 class Attention : public ::testing::Test {
@@ -219,8 +251,9 @@ TEST_F(Attention, RefusesWhatDoesNotFit) {
   odd.kv_heads = 3;
   EXPECT_THROW(forward(queue_, odd, run.q, run.k, run.v, run.documents, nullptr, run.saved, run.o), InternalError);
   EXPECT_THROW(forward(queue_, shape, run.k, run.k, run.v, run.documents, nullptr, run.saved, run.o), InternalError);
-  EXPECT_THROW(backward(queue_, shape, run.d_o, run.q, run.q, run.v, run.documents, run.o, run.saved, 0, run.dq, run.dk, run.dv),
-               InternalError);
+  EXPECT_THROW(
+      backward(queue_, shape, run.d_o, run.q, run.q, run.v, run.documents, run.o, run.saved, 0, run.dq, run.dk, run.dv),
+      InternalError);
   const Tensor unwritten(queue_, {"unwritten", Dtype::f64, run.q.dims(), Category::activation});
   try {
     forward(queue_, shape, unwritten, run.k, run.v, run.documents, nullptr, run.saved, run.o);

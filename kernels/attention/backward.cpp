@@ -35,11 +35,14 @@ class Backward {
 
  private:
   std::int64_t queries_size() const { return layout_.batch * layout_.sequence * layout_.hidden(); }
-  S* ds_at(std::int64_t member, std::int64_t i) const { return ds_ + (member * layout_.sequence + i) * layout_.sequence; }
+  S* ds_at(std::int64_t member, std::int64_t i) const {
+    return ds_ + (member * layout_.sequence + i) * layout_.sequence;
+  }
 
   /// ds and dq of queries begin..end-1.
   void queries(std::int64_t b, std::int64_t g, std::int64_t member, std::int64_t begin, std::int64_t end) {
-    const auto size = layout_.head_size, rows = end - begin, length = layout_.sequence, h = g * layout_.group() + member;
+    const auto size = layout_.head_size, rows = end - begin, length = layout_.sequence,
+               h = g * layout_.group() + member;
     const Keys keys = layout_.keys(begin, end);
     const auto q = layout_.query_at(b, h, begin), kv = layout_.key_at(b, g, keys.first);
     S* const t = ds_at(member, begin) + keys.first;
@@ -57,7 +60,6 @@ class Backward {
     with_arithmetic<S>(fast_dot_, [&]<class A>(A) {
       sum = fold_products<A>(Team<S>{}, layout_.head_size, [=](std::int64_t u) { return A::product(d_o[u], o[u]); });
     });
-    if (!in_range(sum)) scope_.raise_overflow();
     return sum;
   }
 
@@ -69,15 +71,13 @@ class Backward {
     const S* const p = x_.probability + at;
     S* const t = ds + first;
     Hidden(x_.documents + b * layout_.sequence + first, n).set(t, S{});
-    auto top = note(greatest(t, n));
-    if (x_.mask != nullptr) {
-      dropout::KeepRow<S>{t, x_.mask + at, t, x_.keep_factor}(team, n);
-      top = note(greatest(t, n));
-    }
+    note(greatest(t, n));
+    if (x_.mask != nullptr) dropout::KeepRow<S>{t, x_.mask + at, t, x_.keep_factor}(team, n);
     const S total = dot(layout_.query_at(b, h, i)), scale = scale_;
-    // p and scale are at most 1.
-    const bool fits = fma_fits(top + greatest(&total, 1), std::uint64_t{1} << 40);
+    // t - total is at most twice the larger; p and scale are at most 1.
+    const bool fits = fma_fits(std::max(greatest(t, n), greatest(&total, 1)), std::uint64_t{1} << 41);
     if constexpr (std::is_same_v<S, Fixed>) {
+      // Of an invalid t or total the difference is invalid too.
       if (!fits) note(fold_magnitude(team, n, [=](std::int64_t j) { return sub_in_range(t[j], total); }));
     }
     with_arithmetic<S>(fits, [=]<class A>(A) {
@@ -91,9 +91,8 @@ class Backward {
   }
 
   /// Raises overflow for a raw magnitude out of range.
-  std::uint64_t note(std::uint64_t magnitude) {
+  void note(std::uint64_t magnitude) {
     if (magnitude >= static_cast<std::uint64_t>(fixed_limit)) scope_.raise_overflow();
-    return magnitude;
   }
 
   /// dk and dv of one key head: true totals over the queries of its group.
@@ -111,7 +110,9 @@ class Backward {
         rows = (layout_.window > 0 ? std::min(length, j + columns - 1 + layout_.window) : length) - first;
       }
       const auto to = layout_.key_at(b, g, j);
-      const auto from = [&](matmul::View<S> v) { return matmul::View<S>{v.data + first * v.row_stride, v.row_stride, 1}; };
+      const auto from = [&](matmul::View<S> v) {
+        return matmul::View<S>{v.data + first * v.row_stride, v.row_stride, 1};
+      };
       matmul::multiply<S>(products_, columns, size, rows, {ds_ + first * length + j, 1, length}, from(q), nullptr,
                           x_.dk + to, layout_.kv_hidden());
       matmul::multiply<S>(products_, columns, size, rows, {pd + first * length + j, 1, length}, from(d_o), nullptr,

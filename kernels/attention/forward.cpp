@@ -35,7 +35,8 @@ class Forward {
     const auto size = layout_.head_size, rows = end - begin, g = h / layout_.group();
     const Keys keys = layout_.keys(begin, end);
     const auto kv = layout_.key_at(b, g, keys.first);
-    matmul::multiply<S>(products_, rows, keys.count(), size, {x_.q + layout_.query_at(b, h, begin), layout_.hidden(), 1},
+    matmul::multiply<S>(products_, rows, keys.count(), size,
+                        {x_.q + layout_.query_at(b, h, begin), layout_.hidden(), 1},
                         {x_.k + kv, 1, layout_.kv_hidden()}, nullptr, scores_, keys.count());
     for (std::int64_t i = begin; i < end; ++i) {
       total_[i - begin] = row(b, h, i, keys, scores_ + (i - begin) * keys.count());
@@ -105,9 +106,11 @@ class Forward {
 
   static S maximum(const S* x, std::int64_t n) {
     if constexpr (std::is_same_v<S, Fixed>) {
-      return Fixed{Team<S>{}.fold(n, x[0].raw, [=](std::int64_t j) { return x[j].raw; }, Greatest{})};
+      return Fixed{Team<S>{}.fold(
+          n, x[0].raw, [=](std::int64_t j) { return x[j].raw; }, Greatest{})};
     } else {
-      return Team<S>{}.fold(n, x[0], [=](std::int64_t j) { return x[j]; }, Greatest{});
+      return Team<S>{}.fold(
+          n, x[0], [=](std::int64_t j) { return x[j]; }, Greatest{});
     }
   }
 

@@ -52,7 +52,8 @@ S score_scale(std::int64_t head_size) {
 template <class S>
 using Team = HostTeam<row_lanes<S>>;
 
-/// Calls f(A{}) with the way in which a row multiplies by FMA if `fits`, by the definition if not (always but for Fixed).
+/// Calls f(A{}) with the way in which a row multiplies by FMA if `fits`, by the definition if not (always but for
+/// Fixed).
 template <class S, class F>
 void with_arithmetic(bool fits, F f) {
   if constexpr (std::is_same_v<S, Fixed>) {

@@ -43,8 +43,14 @@ inline std::vector<Case> cases() {
       {"window", {.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 2, .head_size = 6, .window = 9}, 0.2},
       {"window_of_one", {.batch = 1, .sequence = 70, .heads = 2, .kv_heads = 1, .head_size = 2, .window = 1}},
       {"wide_window", {.batch = 1, .sequence = 140, .heads = 1, .kv_heads = 1, .head_size = 3, .window = 80}},
-      {"documents", {.batch = 2, .sequence = 70, .heads = 2, .kv_heads = 2, .head_size = 7}, 0.4, {4, 4, 4, 9, 9, 2, 2, 2, 2, 2, 2, 0}},
-      {"all_options", {.batch = 2, .sequence = 97, .heads = 4, .kv_heads = 2, .head_size = 5, .window = 11}, 0.9, {1, 1, 1, 1, 1, 2, 2, 2}},
+      {"documents",
+       {.batch = 2, .sequence = 70, .heads = 2, .kv_heads = 2, .head_size = 7},
+       0.4,
+       {4, 4, 4, 9, 9, 2, 2, 2, 2, 2, 2, 0}},
+      {"all_options",
+       {.batch = 2, .sequence = 97, .heads = 4, .kv_heads = 2, .head_size = 5, .window = 11},
+       0.9,
+       {1, 1, 1, 1, 1, 2, 2, 2}},
   };
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/accumulator.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/philox.hpp"
@@ -122,7 +122,6 @@ TEST_F(AccumulatorTest, TheVerdictDoesNotDependOnOrderOrBounds) {
   }
 }
 
-/// The bounds' own sum rounds; 2^22 - 2^-31 in many parts must not slip through one lane unjudged.
 TEST_F(AccumulatorTest, SumsJustBelowAndAboveTheLimit) {
   for (const std::int64_t last : {0, 1}) {
     auto sum = make({1});
@@ -132,6 +131,14 @@ TEST_F(AccumulatorTest, SumsJustBelowAndAboveTheLimit) {
     EXPECT_EQ(fetch_overflow(queue, total), last == 1);
     EXPECT_EQ(raws(total)[0], last == 1 ? fixed_invalid : fixed_limit - 1);
   }
+}
+
+TEST_F(AccumulatorTest, ABoundThatRoundsAwayHidesNothing) {
+  // 2^-40 is lost when it is added to a bound of nearly 2^22; 512 of them are the step from the last double to 2^22.
+  auto sum = make({1});
+  add(sum, {fixed_limit - 512});
+  for (int i = 0; i < 512; ++i) add(sum, {1});
+  EXPECT_EQ(raws(sum.finish(queue))[0], fixed_invalid);
 }
 
 TEST_F(AccumulatorTest, RestartsForTheNextStep) {

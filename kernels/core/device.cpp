@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/device.hpp"
 
-#include <malloc.h>
-
 #include <cfenv>
 #include <cfloat>
 #include <string>
+
+#include <malloc.h>
 
 #include "kernels/core/errors.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 void require_processor() {
 #if defined(__x86_64__)
-  const auto refuse = [](const char* set) {
+  [[maybe_unused]] const auto refuse = [](const char* set) {
     throw DeviceError(std::string("this binary was compiled for ") + set +
                       ", which this processor lacks; build it on this machine, or with -DSHARDPROOF_ARCH=x86-64-v3");
   };

@@ -35,8 +35,7 @@ struct DeviceOptions {
 /// One rank's device: its identity, its ledgers, its switches. Outlives every queue and tensor made on it.
 class Device {
  public:
-  explicit Device(DeviceOptions options = {})
-      : options_(options), memory_(options.rank, options.memory_limit_bytes) {}
+  explicit Device(DeviceOptions options = {}) : options_(options), memory_(options.rank, options.memory_limit_bytes) {}
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 

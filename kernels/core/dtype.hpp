@@ -44,8 +44,8 @@ constexpr Dtype dtype_of<std::uint8_t>() {
 }
 
 using Dims = std::vector<std::int64_t>;
-/// The product of the dims; 1 for no dims. Throws BadInput for a negative dim or a product above 2^59 (whose bytes would
-/// not fit 63 bits).
+/// The product of the dims; 1 for no dims. Throws BadInput for a negative dim or a product above 2^59 (whose bytes
+/// would not fit 63 bits).
 std::int64_t elements_of(const Dims& dims);
 
 /// Throws NotSupported: "NAME is not the scalar of a track (q23.40, f64, f32)".

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/dtype.hpp"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <type_traits>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/files.hpp"
 
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-
 #include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/testing/folder.hpp"
@@ -66,7 +66,8 @@ TEST(Files, WritesAndReads) {
 TEST(Files, WritesPiecesInOrder) {
   const testing::Folder folder;
   const std::string first = "one ", second, third = "three";
-  const std::array pieces{std::as_bytes(std::span(first)), std::as_bytes(std::span(second)), std::as_bytes(std::span(third))};
+  const std::array pieces{std::as_bytes(std::span(first)), std::as_bytes(std::span(second)),
+                          std::as_bytes(std::span(third))};
   write_file(folder / "a", pieces);
   EXPECT_EQ(read_file(folder / "a"), "one three");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixed in rows, in 64 bits: magnitudes, sums that cannot wrap, and products by one FMA. All of it vectorises, which the
-// 128-bit definitions of scalar.hpp do not; each function says when it equals them. For double and float they are the same.
+// Fixed in rows, in 64 bits: magnitudes, sums that cannot wrap, and products by one FMA. All of it vectorises, which
+// the 128-bit definitions of scalar.hpp do not; each function says when it equals them. For double and float they are
+// the same.
 #pragma once
 
 #include "kernels/core/functions.hpp"
@@ -47,8 +48,9 @@ inline constexpr bool has_fma = true;
 inline constexpr bool has_fma = false;
 #endif
 
-/// x / c by r, the reciprocal of c, and one correction by the remainder (Markstein, IBM J. Res. Dev. 34, 1990): the same
-/// float as x / c wherever it was tried (optimizers_test.cpp), unless that is subnormal. Divisions are that much slower.
+/// x / c by r, the reciprocal of c, and one correction by the remainder (Markstein, IBM J. Res. Dev. 34, 1990): the
+/// same float as x / c wherever it was tried (optimizers_test.cpp), unless that is subnormal. Divisions are that much
+/// slower.
 SHARDPROOF_HD inline float divide_by(float x, float c, float r) {
   if constexpr (!has_fma) return x / c;
   const float q = x * r;
@@ -56,8 +58,8 @@ SHARDPROOF_HD inline float divide_by(float x, float c, float r) {
 }
 
 /// Whether fma_product() is product() for all factors up to these raw magnitudes, and fast here: both are exact as
-/// doubles, and the product is below 2^51, so that 1.5 * 2^52 plus it has a unit of one. Comparing the rounded double is
-/// safe: a product of 2^91 or more never rounds to less.
+/// doubles, and the product is below 2^51, so that 1.5 * 2^52 plus it has a unit of one. Comparing the rounded double
+/// is safe: a product of 2^91 or more never rounds to less.
 SHARDPROOF_HD inline bool fma_fits(std::uint64_t a, std::uint64_t b) {
   constexpr auto exact = std::uint64_t{1} << 53;
   return has_fma && a < exact && b < exact && static_cast<double>(a) * static_cast<double>(b) < 0x1p91;
@@ -96,14 +98,16 @@ struct ByFma {
 /// max |value(i)|, 0 of none.
 template <class Team, class F>
 SHARDPROOF_HD std::uint64_t fold_magnitude(const Team& team, std::int64_t n, F value) {
-  return team.fold(n, std::uint64_t{0}, [=](std::int64_t i) { return magnitude(value(i)); }, Greatest{});
+  return team.fold(
+      n, std::uint64_t{0}, [=](std::int64_t i) { return magnitude(value(i)); }, Greatest{});
 }
 
 /// fin(sum of value(i)). Fixed: a true total for n < 2^31, of high and low halves apart.
 template <class S, class Team, class F>
 SHARDPROOF_HD S fold_finished(const Team& team, std::int64_t n, F value) {
   if constexpr (std::is_same_v<S, Fixed>) {
-    const auto high = team.fold(n, std::int64_t{0}, [=](std::int64_t i) { return value(i).raw >> 32; }, Plus{});
+    const auto high = team.fold(
+        n, std::int64_t{0}, [=](std::int64_t i) { return value(i).raw >> 32; }, Plus{});
     const auto low = team.fold(
         n, std::int64_t{0}, [=](std::int64_t i) { return value(i).raw & std::int64_t{0xffffffff}; }, Plus{});
     return finish<S>(FixedSum{(static_cast<int128>(high) * (std::int64_t{1} << 32)) + low});

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/functions.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,6 +8,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/philox.hpp"
 #include "kernels/core/sha256.hpp"
@@ -115,8 +115,8 @@ TEST(Functions, TanhAbsolutely) {
   EXPECT_TRUE(std::isnan(tanh_of(std::nan(""))));
 }
 
-// gelu: |x|/2 times the error of 1 + t (3u, u of the sum, and u's own four roundings times |u| (1 - t^2) < 0.45), and two
-// roundings of at most |x|: below 6u |x|. The derivative multiplies the error of 1 - t*t, at most 2 * 3u, by
+// gelu: |x|/2 times the error of 1 + t (3u, u of the sum, and u's own four roundings times |u| (1 - t^2) < 0.45), and
+// two roundings of at most |x|: below 6u |x|. The derivative multiplies the error of 1 - t*t, at most 2 * 3u, by
 // (|x|/2) u'(x), which is 24 where t becomes 1 in double (|x| = 7.3; in float earlier), and nothing beyond: below 150u.
 TEST(Functions, Gelu) {
   const auto gelu_c = [](auto x) { return gelu_of(x); };
@@ -124,7 +124,8 @@ TEST(Functions, Gelu) {
   for (const double top : {1.0, 4.0, 30.0}) {
     EXPECT_LT(worst_absolute(points<double>(-top, top, 200000), gelu_c, gelu_reference), 6 * top * 0x1p-53);
     EXPECT_LT(worst_absolute(points<float>(-top, top, 200000), gelu_c, gelu_reference), 6 * top * 0x1p-24);
-    EXPECT_LT(worst_absolute(points<double>(-top, top, 200000), derivative_c, gelu_derivative_reference), 150 * 0x1p-53);
+    EXPECT_LT(worst_absolute(points<double>(-top, top, 200000), derivative_c, gelu_derivative_reference),
+              150 * 0x1p-53);
     EXPECT_LT(worst_absolute(points<float>(-top, top, 200000), derivative_c, gelu_derivative_reference), 150 * 0x1p-24);
   }
   EXPECT_EQ(gelu_of(0.0), 0.0);
@@ -143,7 +144,7 @@ TEST(Functions, CosPi) {
 
 /// Ten million results of the functions and R: a compiler flag that contracts, reassociates or uses another library's
 /// functions changes one result in 10^4 to 10^6, which a small training run does not show.
-class Digest {
+class ResultsDigest {
  public:
   template <class F>
   void add(double low, double high, F f) {
@@ -167,7 +168,7 @@ class Digest {
 };
 
 TEST(Functions, TenMillionResultsHaveOneDigest) {
-  Digest digest;
+  ResultsDigest digest;
   digest.add(-30, 15, [](double x) { return exp_of(x); });
   digest.add(0x1p-40, 4000000, [](double x) { return log_of(x); });
   digest.add(-6, 6, [](double x) { return tanh_of(x); });

@@ -40,6 +40,27 @@ void add_elements(Sha256& hash, const std::vector<T>& values) {
   }
 }
 
+/// Adds the observables in the order of step, kind and name.
+void add_sorted(Sha256& hash, std::vector<const Observable*> observables) {
+  const auto key = [](const Observable* o) { return std::tie(o->step, o->kind, o->name); };
+  std::ranges::sort(observables, {}, key);
+  const auto twice = std::ranges::adjacent_find(observables, {}, key);
+  if (twice != observables.end()) throw InternalError("digest: observed twice: " + header_of(**twice));
+  for (const auto* o : observables) {
+    if (elements_of(o->dims) != size_of(o->values)) {
+      throw InternalError("digest: " + std::to_string(size_of(o->values)) + " values for " + header_of(*o));
+    }
+    hash.add(header_of(*o));
+    std::visit([&](const auto& values) { add_elements(hash, values); }, o->values);
+  }
+}
+
+std::vector<const Observable*> pointers_to(const std::vector<Observable>& observables) {
+  std::vector<const Observable*> pointers;
+  for (const auto& o : observables) pointers.push_back(&o);
+  return pointers;
+}
+
 }  // namespace
 
 std::string_view name_of(Observed kind) {
@@ -71,25 +92,23 @@ std::vector<double> as_doubles(const Values& values) {
 }
 
 std::string digest_of(std::vector<const Observable*> observables) {
-  const auto key = [](const Observable* o) { return std::tie(o->step, o->kind, o->name); };
-  std::ranges::sort(observables, {}, key);
-  const auto twice = std::ranges::adjacent_find(observables, {}, key);
-  if (twice != observables.end()) throw InternalError("digest: observed twice: " + header_of(**twice));
   Sha256 hash;
-  for (const auto* o : observables) {
-    if (elements_of(o->dims) != size_of(o->values)) {
-      throw InternalError("digest: " + std::to_string(size_of(o->values)) + " values for " + header_of(*o));
-    }
-    hash.add(header_of(*o));
-    std::visit([&](const auto& values) { add_elements(hash, values); }, o->values);
-  }
+  add_sorted(hash, std::move(observables));
   return hash.finish_hex();
 }
 
-std::string digest_of(const std::vector<Observable>& observables) {
-  std::vector<const Observable*> pointers;
-  for (const auto& o : observables) pointers.push_back(&o);
-  return digest_of(std::move(pointers));
+std::string digest_of(const std::vector<Observable>& observables) { return digest_of(pointers_to(observables)); }
+
+void Digest::add(const std::vector<Observable>& step) {
+  for (const auto& o : step) {
+    if (o.step <= last_step_ || o.step != step.front().step) {
+      throw InternalError("digest: steps do not ascend: " + header_of(o));
+    }
+  }
+  if (!step.empty()) last_step_ = step.front().step;
+  add_sorted(hash_, pointers_to(step));
 }
+
+std::string Digest::finish() { return hash_.finish_hex(); }
 
 }  // namespace shardproof

@@ -37,4 +37,17 @@ std::vector<double> as_doubles(const Values& values);
 std::string digest_of(std::vector<const Observable*> observables);
 std::string digest_of(const std::vector<Observable>& observables);
 
+/// The digest of a run whose observables come step by step and are not kept.
+class Digest {
+ public:
+  /// All observables of one step, in any order; steps ascend (InternalError).
+  void add(const std::vector<Observable>& step);
+  /// digest_of all that was added; the object is spent.
+  std::string finish();
+
+ private:
+  Sha256 hash_;
+  std::int64_t last_step_ = 0;
+};
+
 }  // namespace shardproof

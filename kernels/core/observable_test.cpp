@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/observable.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/philox.hpp"
@@ -17,7 +17,7 @@
 namespace shardproof {
 namespace {
 
-std::vector<Observable> run_of_two_steps() {
+std::vector<Observable> run_of_three_steps() {
   std::vector<Observable> all;
   for (const std::int64_t step : {1, 2, 10}) {  // 10: numbers, not text, give the order
     const auto seed = static_cast<std::uint64_t>(step);
@@ -56,7 +56,7 @@ TEST(Observable, DigestIsTheTextOfArithmeticMd) {
 }
 
 TEST(Observable, DigestDoesNotDependOnCollection) {
-  auto all = run_of_two_steps();
+  auto all = run_of_three_steps();
   const auto digest = digest_of(all);
   std::ranges::reverse(all);
   EXPECT_EQ(digest_of(all), digest);
@@ -66,8 +66,25 @@ TEST(Observable, DigestDoesNotDependOnCollection) {
   }
 }
 
+TEST(Observable, StepByStepIsTheSameDigest) {
+  auto all = run_of_three_steps();
+  const auto whole = digest_of(all);
+  Digest digest;
+  digest.add({});
+  for (const std::size_t begin : {0u, 7u, 14u}) {
+    std::vector<Observable> step(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 all.begin() + static_cast<std::ptrdiff_t>(begin) + 7);
+    std::ranges::reverse(step);
+    digest.add(step);
+    EXPECT_THROW(digest.add(step), InternalError) << "a step twice";
+  }
+  EXPECT_THROW(digest.add({all[0]}), InternalError) << "an earlier step";
+  EXPECT_EQ(digest.finish(), whole);
+  EXPECT_THROW(Digest().add({all[0], all[7]}), InternalError) << "two steps at once";
+}
+
 TEST(Observable, AnyBitOfAnyElementChangesTheDigest) {
-  auto all = run_of_two_steps();
+  auto all = run_of_three_steps();
   const auto digest = digest_of(all);
   std::int64_t elements = 0;
   for (const auto& o : all) elements += size_of(o.values);
@@ -83,7 +100,8 @@ TEST(Observable, AnyBitOfAnyElementChangesTheDigest) {
           [&]<class T>(std::vector<T>& v) {
             using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
             auto& element = v[static_cast<std::size_t>(at)];
-            element = std::bit_cast<T>(std::bit_cast<Bits>(element) ^ Bits{1} << (i % 2 == 0 ? 0 : bit % (8 * sizeof(T))));
+            element =
+                std::bit_cast<T>(std::bit_cast<Bits>(element) ^ Bits{1} << (i % 2 == 0 ? 0 : bit % (8 * sizeof(T))));
           },
           values);
     };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Overflow flags: raised by a kernel's Fixed outputs, carried from inputs to outputs (kernels/core/queue.hpp).
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/queue.hpp"

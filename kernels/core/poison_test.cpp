@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/poison.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/queue.hpp"
@@ -14,7 +14,8 @@
 namespace shardproof {
 namespace {
 
-constexpr Dtype all_dtypes[] = {Dtype::fixed, Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::i64, Dtype::i32, Dtype::u8};
+constexpr Dtype all_dtypes[] = {Dtype::fixed, Dtype::f64, Dtype::f32, Dtype::bf16,
+                                Dtype::f16,   Dtype::i64, Dtype::i32, Dtype::u8};
 
 TEST(Poison, IsFoundWhereverItIs) {
   constexpr std::int64_t n = 2500;  // beyond two blocks of the scan
@@ -72,9 +73,10 @@ std::string message_of(Queue& queue, const Tensor& tensor) {
 TEST_F(PoisonTest, FreshMemoryIsRefused) {
   for (const auto dtype : {Dtype::fixed, Dtype::f64, Dtype::f32, Dtype::i64, Dtype::i32}) {
     const Tensor t(queue, {"gradient", dtype, {3, 4}, Category::gradient});
-    EXPECT_EQ(message_of(queue, t),
-              "rank 4: kernel fetch: tensor 'gradient' has poison at index 0: it was read before it was written, or after it "
-              "was freed");
+    EXPECT_EQ(
+        message_of(queue, t),
+        "rank 4: kernel fetch: tensor 'gradient' has poison at index 0: it was read before it was written, or after it "
+        "was freed");
     zero(queue, t.rows(0, 2));  // all but the last row
     EXPECT_NE(message_of(queue, t).find("'gradient' has poison at index 8"), std::string::npos) << name_of(dtype);
     // A view's index counts from the start of the tensor.
@@ -102,7 +104,8 @@ TEST_F(PoisonTest, CanBeOff) {
 }
 
 /// Reads memory that is freed, which only a test of what freeing leaves there may do.
-[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] std::int64_t peek(const volatile std::int64_t* at) {
+[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] std::int64_t peek(
+    const volatile std::int64_t* at) {
   return *at;
 }
 

@@ -17,8 +17,8 @@
 
 namespace shardproof {
 
-/// What a running kernel may touch. Only a queue makes one. Each access checks owner rank, space and dtype, scans inputs
-/// for poison (where the device has it on) and carries overflow flags from inputs to outputs.
+/// What a running kernel may touch. Only a queue makes one. Each access checks owner rank, space and dtype, scans
+/// inputs for poison (where the device has it on) and carries overflow flags from inputs to outputs.
 class KernelScope {
  public:
   KernelScope(const KernelScope&) = delete;
@@ -105,8 +105,8 @@ class Event {
   std::shared_ptr<State> state_;
 };
 
-/// Work in order. The first error stops the queue: later work is dropped and synchronize() throws the error; so do waits
-/// for events that were recorded after it.
+/// Work in order. The first error stops the queue: later work is dropped and synchronize() throws the error; so do
+/// waits for events that were recorded after it.
 class Queue {
  public:
   explicit Queue(Device& device) : device_(device) {}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/queue.hpp"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/testing/testing.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/scalar.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/philox.hpp"
 
@@ -34,7 +34,9 @@ std::vector<std::int64_t> hostile_raws() {
 
 /// a*b/2^40 to nearest even by school arithmetic on magnitudes, with remainder compared to one half.
 int128 product_by_division(std::int64_t a, std::int64_t b) {
-  const auto magnitude = [](std::int64_t v) { return v < 0 ? uint128{0} - static_cast<uint128>(v) : static_cast<uint128>(v); };
+  const auto magnitude = [](std::int64_t v) {
+    return v < 0 ? uint128{0} - static_cast<uint128>(v) : static_cast<uint128>(v);
+  };
   const uint128 p = magnitude(a) * magnitude(b);
   const auto divisor = uint128{1} << 40;
   uint128 quotient = p / divisor;
@@ -46,7 +48,8 @@ int128 product_by_division(std::int64_t a, std::int64_t b) {
 TEST(Scalar, ProductIsRoundedToNearestEven) {
   const auto raws = hostile_raws();
   for (const auto a : raws) {
-    for (const auto b : raws) ASSERT_TRUE(product(Fixed{a}, Fixed{b}).raw == product_by_division(a, b)) << a << " * " << b;
+    for (const auto b : raws)
+      ASSERT_TRUE(product(Fixed{a}, Fixed{b}).raw == product_by_division(a, b)) << a << " * " << b;
   }
 }
 

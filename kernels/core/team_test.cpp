@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/team.hpp"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/testing/testing.hpp"
 
@@ -73,7 +73,8 @@ TEST(Team, TheOrderIsVisible) {
 
 TEST(Team, FoldsFixedSums) {
   const HostTeam<64> team;
-  const auto sum = team.fold(1001, FixedSum{}, [](std::int64_t i) { return term(Fixed{i}); }, Plus());
+  const auto sum = team.fold(
+      1001, FixedSum{}, [](std::int64_t i) { return term(Fixed{i}); }, Plus());
   EXPECT_TRUE(sum.raw == 1001 * 1000 / 2);
 }
 

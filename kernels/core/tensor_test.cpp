@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/tensor.hpp"
 
-#include <gtest/gtest.h>
-
 #include <limits>
 #include <numeric>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/queue.hpp"
@@ -18,9 +18,16 @@ namespace {
 
 // The host reads elements through fetch() alone: nothing else that one might try compiles.
 template <class T>
-concept gives_elements = requires(T t) { t.data(); } || requires(T t) { t[0]; } || requires(T t) { *t; } ||
-                         requires(T t) { t.begin(); } || requires(T t) { t.at(0); } || requires(T t) { t.storage_; } ||
-                         requires(T t) { t.storage(); } || requires(T t) { t.offset_; };
+concept gives_elements = requires(T t) {
+  t.data();
+}
+|| requires(T t) { t[0]; }
+|| requires(T t) { *t; }
+|| requires(T t) { t.begin(); }
+|| requires(T t) { t.at(0); }
+|| requires(T t) { t.storage_; }
+|| requires(T t) { t.storage(); }
+|| requires(T t) { t.offset_; };
 static_assert(gives_elements<std::vector<double>>, "the concept must see elements where there are some");
 static_assert(!gives_elements<Tensor>);
 // ... and only a queue makes the scope through which kernels read.
@@ -88,7 +95,8 @@ TEST_F(TensorTest, ReportsWhenTheSystemHasNoMemory) {
   EXPECT_EQ(message_of([&] { make(Dtype::u8, {std::int64_t{1} << 59}); }),
             "rank 2: the system has no 576460752303423488 bytes for activation 'activation'");
   EXPECT_EQ(device.memory().current_total(), 0);
-  EXPECT_NE(message_of([&] { queue.submit("k", [](KernelScope& s) { s.scratch<double>(std::int64_t{1} << 56); }); }), "no DeviceError");
+  EXPECT_NE(message_of([&] { queue.submit("k", [](KernelScope& s) { s.scratch<double>(std::int64_t{1} << 56); }); }),
+            "no DeviceError");
   EXPECT_EQ(device.memory().current_total(), 0);
 }
 #endif
@@ -131,8 +139,10 @@ TEST_F(TensorTest, AKernelTouchesItsOwnRanksTensorsOnly) {
   EXPECT_EQ(message_of([&] { fetch<double>(other_queue, t); }),
             "rank 5: kernel fetch: tensor 't' belongs to rank 2; a kernel may touch its own rank's only");
   EXPECT_NE(message_of([&] { zero(other_queue, t); }), "no DeviceError");
-  EXPECT_NE(message_of([&] { other_queue.submit("k", [&](KernelScope& s) { s.update<double>(t); }); }), "no DeviceError");
-  EXPECT_NE(message_of([&] { other_queue.submit("k", [&](KernelScope& s) { s.accumulate<double>(t); }); }), "no DeviceError");
+  EXPECT_NE(message_of([&] { other_queue.submit("k", [&](KernelScope& s) { s.update<double>(t); }); }),
+            "no DeviceError");
+  EXPECT_NE(message_of([&] { other_queue.submit("k", [&](KernelScope& s) { s.accumulate<double>(t); }); }),
+            "no DeviceError");
   // Another device of the same rank is another device all the same.
   Device twin{{.rank = Rank{2}}};
   ImmediateQueue twin_queue(twin);
@@ -152,7 +162,8 @@ TEST_F(TensorTest, KernelsRefuseAnotherDtype) {
   EXPECT_EQ(message_of([&] { queue.submit("gelu", [&](KernelScope& s) { s.write<double>(t); }); }),
             "rank 2: kernel gelu: tensor 'activation' is f32, not f64");
   EXPECT_NE(message_of([&] { fetch<std::int32_t>(queue, t); }), "no DeviceError");
-  EXPECT_NE(message_of([&] { queue.submit("gelu", [](KernelScope& s) { s.read<float>(Tensor()); }); }), "no DeviceError");
+  EXPECT_NE(message_of([&] { queue.submit("gelu", [](KernelScope& s) { s.read<float>(Tensor()); }); }),
+            "no DeviceError");
   // The bits of Fixed and i64 are of one kind, but no kernel may take one for the other.
   EXPECT_NE(message_of([&] { fetch<std::int64_t>(queue, make(Dtype::fixed, {0})); }), "no DeviceError");
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/wide.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/philox.hpp"
 #include "kernels/core/wide_total.hpp"
@@ -53,7 +53,8 @@ class Decimal {
 /// The nearest double by decimal arithmetic and the C library's strtod.
 double by_decimals(const std::vector<int128>& terms) {
   Decimal plus, minus;
-  for (const auto t : terms) t < 0 ? minus.add(uint128{0} - static_cast<uint128>(t)) : plus.add(static_cast<uint128>(t));
+  for (const auto t : terms)
+    t < 0 ? minus.add(uint128{0} - static_cast<uint128>(t)) : plus.add(static_cast<uint128>(t));
   const auto p = plus.text(), m = minus.text();
   const bool negative = p.size() < m.size() || (p.size() == m.size() && p < m);
   (negative ? minus : plus).subtract(negative ? plus : minus);
@@ -102,13 +103,26 @@ TEST(Wide, Ties) {
   // 53 bits, then a half: to even, unless a bit far below decides.
   for (const int up : {1, 2, 10, 40, 70}) {
     const int128 half = static_cast<int128>(1) << (up - 1);
-    for (const std::int64_t mantissa : {std::int64_t{1} << 52, (std::int64_t{1} << 52) + 1, (std::int64_t{1} << 53) - 1}) {
+    for (const std::int64_t mantissa :
+         {std::int64_t{1} << 52, (std::int64_t{1} << 52) + 1, (std::int64_t{1} << 53) - 1}) {
       const int128 value = (static_cast<int128>(mantissa) << up) + half;
       expect_right({value});
       expect_right({value, 1});
       expect_right({value, -1});
     }
   }
+}
+
+/// A tie that only the last bit of a sum of 144 bits decides.
+TEST(Wide, TiesBeyond128Bits) {
+  WideSum sum;
+  sum.add(static_cast<int128>((std::int64_t{1} << 53) + 1) << 70);
+  for (auto& lane : sum.lane) lane *= 1 << 20;  // so many of these terms: (2^53 + 1) * 2^90
+  EXPECT_EQ(to_double(sum), 0x1p143);
+  sum.add(1);
+  EXPECT_EQ(to_double(sum), 0x1p143 + 0x1p91);
+  sum.add(-2);
+  EXPECT_EQ(to_double(sum), 0x1p143);
 }
 
 TEST(Wide, SumsBeyond128Bits) {

@@ -73,8 +73,12 @@ void backward(Queue& queue, const Tensor& logits, const Tensor& labels, const Te
     queue.submit("cross_entropy_backward", [=](KernelScope& scope) {
       const auto* const label = scope.read<std::int32_t>(labels);
       require_labels(label, labels.elements(), vocab);
-      const BackwardRow<S> row{scope.read<S>(logits),  scope.read<S>(row_max),       scope.read<S>(row_sum),
-                               scope.write<S>(dlogits), vocab, Smoothing<S>(smoothing, vocab),
+      const BackwardRow<S> row{scope.read<S>(logits),
+                               scope.read<S>(row_max),
+                               scope.read<S>(row_sum),
+                               scope.write<S>(dlogits),
+                               vocab,
+                               Smoothing<S>(smoothing, vocab),
                                static_cast<Real<S>>(factor)};
       for (std::int64_t r = 0; r < labels.elements(); ++r) row(HostTeam<row_lanes<S>>{}, r, label[r]);
     });

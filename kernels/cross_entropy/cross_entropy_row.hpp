@@ -66,17 +66,21 @@ struct ForwardRow {
   template <class Team>
   SHARDPROOF_HD S greatest(const Team& team, const S* z) const {
     if constexpr (std::is_same_v<S, Fixed>) {
-      return Fixed{team.fold(vocab, z[0].raw, [=](std::int64_t j) { return z[j].raw; }, Greatest{})};
+      return Fixed{team.fold(
+          vocab, z[0].raw, [=](std::int64_t j) { return z[j].raw; }, Greatest{})};
     } else {
-      return team.fold(vocab, z[0], [=](std::int64_t j) { return z[j]; }, Greatest{});
+      return team.fold(
+          vocab, z[0], [=](std::int64_t j) { return z[j]; }, Greatest{});
     }
   }
   template <class Team>
   SHARDPROOF_HD S sum_of_exponentials(const Team& team, const S* z, S top) const {
     if constexpr (std::is_same_v<S, Fixed>) {
-      return Fixed{team.fold(vocab, std::int64_t{0}, [=](std::int64_t j) { return exponential(z[j], top).raw; }, Plus{})};
+      return Fixed{team.fold(
+          vocab, std::int64_t{0}, [=](std::int64_t j) { return exponential(z[j], top).raw; }, Plus{})};
     } else {
-      return team.fold(vocab, S{0}, [=](std::int64_t j) { return exponential(z[j], top); }, Plus{});
+      return team.fold(
+          vocab, S{0}, [=](std::int64_t j) { return exponential(z[j], top); }, Plus{});
     }
   }
 };

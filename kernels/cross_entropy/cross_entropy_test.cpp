@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cross_entropy/cross_entropy.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/functions.hpp"
@@ -26,7 +26,8 @@ constexpr double factor = 65536.0 / 12;
 std::vector<std::int32_t> labels_of(const Shape& s) {
   std::vector<std::int32_t> labels;
   for (std::int64_t r = 0; r < s.n; ++r) {
-    labels.push_back(r % 3 == 1 ? -1 : static_cast<std::int32_t>(r * (s.vocab - 1) / std::max<std::int64_t>(s.n - 1, 1)));
+    labels.push_back(r % 3 == 1 ? -1
+                                : static_cast<std::int32_t>(r * (s.vocab - 1) / std::max<std::int64_t>(s.n - 1, 1)));
   }
   return labels;
 }
@@ -40,7 +41,8 @@ struct Results {
 };
 
 template <class S>
-Results<S> run(const Shape& s, const std::vector<S>& logits, const std::vector<std::int32_t>& labels, double smoothing) {
+Results<S> run(const Shape& s, const std::vector<S>& logits, const std::vector<std::int32_t>& labels,
+               double smoothing) {
   Device device;
   ImmediateQueue queue(device);
   const auto z = testing::put(queue, "logits", {s.n, s.vocab}, logits);
@@ -110,7 +112,9 @@ void expect_gradient(const Shape& s, const std::vector<S>& logits, const std::ve
     const auto row = static_cast<std::size_t>(r);
     for (std::int64_t j = 0; j < s.vocab; ++j) {
       const auto i = static_cast<std::size_t>(r * s.vocab + j);
-      const S expected = labels[row] < 0 ? S{0} : gradient(logits[i], found.row_max[row], found.row_sum[row], j == labels[row], a, s.vocab);
+      const S expected =
+          labels[row] < 0 ? S{0}
+                          : gradient(logits[i], found.row_max[row], found.row_sum[row], j == labels[row], a, s.vocab);
       // == and not bits: 0 * factor may be -0.
       ASSERT_TRUE(found.dlogits[i] == expected) << r << "," << j;
     }
@@ -176,6 +180,16 @@ TEST(CrossEntropyFixed, OnlyTotalsOverflow) {
   EXPECT_TRUE(expect_literal(shape, fixed({1.5e6, 1.5e6, 1.5e6, 1.5e6, 1.5e6}), 0.1));
   EXPECT_FALSE(expect_literal(shape, fixed({1.5e6, 1.5e6, 1.5e6, 1.5e6, 1.5e6}), 0));
   EXPECT_TRUE(expect_literal(shape, fixed({3e6, 3e6, 3e6, 3e6, -3e6}), 0));  // fin(z - max)
+}
+
+TEST(CrossEntropyFixed, ALossMayOverflowAlone) {
+  // z - max is one unit inside the range; log 2 more is outside.
+  const std::int64_t half = fixed_limit / 2;
+  for (const std::int64_t below : {half, half - 2 * (std::int64_t{1} << 40)}) {
+    const std::vector<Fixed> z{Fixed{half - 1}, Fixed{half - 1}, Fixed{-below}};
+    EXPECT_EQ(run<Fixed>({1, 3}, z, {2}, 0).overflow, below == half);
+    EXPECT_FALSE(run<Fixed>({1, 3}, z, {-1}, 0).overflow);  // no label, no loss
+  }
 }
 
 template <class S>

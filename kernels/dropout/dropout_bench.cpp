@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/dropout/dropout.hpp"
-
 #include <vector>
 
 #include "kernels/core/testing/bench.hpp"
+#include "kernels/dropout/dropout.hpp"
 
 namespace shardproof {
 namespace {

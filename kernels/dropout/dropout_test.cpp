@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/dropout/dropout.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/testing/values.hpp"
 
@@ -31,6 +31,15 @@ TEST(DropoutMask, KeepsWordsFromTheThresholdOn) {
       }
     }
   }
+}
+
+TEST(DropoutMask, AWordAtTheThresholdIsKept) {
+  const auto word = site_of(0).stream.word(0);
+  std::uint8_t kept = 9;
+  dropout::fill_mask(site_of(word * 0x1p-32), 0, 1, &kept);
+  EXPECT_EQ(kept, 1);
+  dropout::fill_mask(site_of((word + 1.0) * 0x1p-32), 0, 1, &kept);
+  EXPECT_EQ(kept, 0);
 }
 
 TEST(DropoutMask, PartsAreThePartsOfTheWhole) {

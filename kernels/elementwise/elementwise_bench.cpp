@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/elementwise/elementwise.hpp"
-
 #include "kernels/core/testing/bench.hpp"
+#include "kernels/elementwise/elementwise.hpp"
 
 namespace shardproof {
 namespace {

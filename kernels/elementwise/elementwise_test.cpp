@@ -55,8 +55,11 @@ TEST(ElementwiseFixed, OverflowStartsAtTwoToTheTwentyTwo) {
   Device device;
   ImmediateQueue queue(device);
   const Fixed top{fixed_limit - 1}, unit{1};
-  for (const auto& [x, y, overflow] : {std::tuple{top, Fixed{0}, false}, {top, unit, true}, {top, top, true},
-                                       {Fixed{-top.raw}, Fixed{-1}, true}, {Fixed{-top.raw}, top, false}}) {
+  for (const auto& [x, y, overflow] : {std::tuple{top, Fixed{0}, false},
+                                       {top, unit, true},
+                                       {top, top, true},
+                                       {Fixed{-top.raw}, Fixed{-1}, true},
+                                       {Fixed{-top.raw}, top, false}}) {
     const auto a = testing::put<Fixed>(queue, "a", {1}, {x}), b = testing::put<Fixed>(queue, "b", {1}, {y});
     const auto z = testing::blank<Fixed>(queue, "z", {1});
     elementwise::add(queue, a, b, z);

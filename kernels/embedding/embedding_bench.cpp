@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/embedding/embedding.hpp"
-
 #include <cmath>
 
 #include "kernels/core/testing/bench.hpp"
+#include "kernels/embedding/embedding.hpp"
 
 namespace shardproof {
 namespace {

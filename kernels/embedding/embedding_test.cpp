@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/embedding/embedding.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/testing/values.hpp"
@@ -42,7 +42,8 @@ TYPED_TEST(EmbeddingTest, ForwardAddsTheTwoRows) {
   for (const auto& [samples, sequence, vocab, hidden] : shapes) {
     const auto n = samples * sequence;
     const auto ids = tokens_of(n, vocab);
-    const auto words = testing::random<S>("words", vocab * hidden), places = testing::random<S>("places", sequence * hidden);
+    const auto words = testing::random<S>("words", vocab * hidden),
+               places = testing::random<S>("places", sequence * hidden);
     const auto y = testing::blank<S>(this->queue, "y", {n, hidden});
     embedding::forward(this->queue, testing::put(this->queue, "tokens", {n}, ids),
                        testing::put(this->queue, "words", {vocab, hidden}, words),
@@ -60,8 +61,8 @@ TYPED_TEST(EmbeddingTest, ForwardAddsTheTwoRows) {
 
 TYPED_TEST(EmbeddingTest, BackwardSumsRowsByTokenAndByPosition) {
   using S = TypeParam;
-  for (const auto& [samples, sequence, vocab, hidden] : shapes) {
-    const auto n = samples * sequence;
+  for (const auto& shape : shapes) {
+    const auto sequence = shape.sequence, vocab = shape.vocab, hidden = shape.hidden, n = shape.samples * sequence;
     const auto ids = tokens_of(n, vocab);
     const auto gradient = testing::random<S>("dy", n * hidden, -30, 30);
     auto words = this->accumulator({vocab, hidden}), places = this->accumulator({sequence, hidden});
@@ -125,8 +126,9 @@ TYPED_TEST(EmbeddingTest, ATokenOutsideTheVocabularyIsAnError) {
   for (const std::int32_t token : {-1, 3}) {
     const auto tokens = testing::put<std::int32_t>(this->queue, "tokens", {2}, {0, token});
     EXPECT_THROW(embedding::forward(this->queue, tokens, words, places, y), DeviceError);
-    EXPECT_THROW(embedding::backward_weight(this->queue, tokens, words.rows(0, 2), 2, this->accumulator({3, 2}), Accumulator()),
-                 DeviceError);
+    EXPECT_THROW(
+        embedding::backward_weight(this->queue, tokens, words.rows(0, 2), 2, this->accumulator({3, 2}), Accumulator()),
+        DeviceError);
   }
 }
 
@@ -142,6 +144,19 @@ TEST(EmbeddingFixed, OnlyATotalOverflows) {
     EXPECT_EQ(fetch_overflow(queue, total), last > 0);
     EXPECT_EQ(fetch<Fixed>(queue, total)[0], last < 0 ? round_to<Fixed>(3e6) : Fixed{fixed_invalid});
   }
+}
+
+TEST(EmbeddingFixed, ATotalThatWouldVanishIn64BitsOverflows) {
+  // 16 * 2^20 is 2^64 raw.
+  Device device;
+  ImmediateQueue queue(device);
+  const auto tokens = testing::put(queue, "tokens", {16}, std::vector<std::int32_t>(16, 0));
+  const auto dy = testing::make(queue, "dy", {16, 1}, std::vector<double>(16, 0x1p20), Dtype::fixed);
+  Accumulator words(queue, {"words", Dtype::fixed, {1, 1}, Category::gradient});
+  Accumulator places(queue, {"places", Dtype::fixed, {1, 1}, Category::gradient});
+  embedding::backward_weight(queue, tokens, dy, 1, words, places);
+  EXPECT_TRUE(fetch_overflow(queue, words.finish(queue)));
+  EXPECT_TRUE(fetch_overflow(queue, places.finish(queue)));
 }
 
 // The bound counts how often a token occurs, so rare large rows do not cost a second lane of memory.

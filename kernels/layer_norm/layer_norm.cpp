@@ -59,9 +59,8 @@ void add_products(const Rows<Fixed>& rows, const Tops* tops, AccumulatorView<Fix
     const auto centred = rows.centred(r);
     const Fixed s = rows.rstd[r];
     if (!dw.wide() && fma_fits(tops[r].centred, magnitude(s)) && fma_fits(tops[r].dy, tops[r].normalised)) {
-      add_row(rows.hidden, dw.data(), [=](std::int64_t i) {
-        return fma_product(dy[i], ByFma::finish(fma_product(centred(i), s)));
-      });
+      add_row(rows.hidden, dw.data(),
+              [=](std::int64_t i) { return fma_product(dy[i], ByFma::finish(fma_product(centred(i), s))); });
     } else {
       for (std::int64_t i = 0; i < rows.hidden; ++i) dw.add(i, product(dy[i], mul(centred(i), s)));
     }
@@ -129,9 +128,14 @@ void forward(Queue& queue, const Tensor& x, const Tensor& weight, const Tensor& 
   require_elements("layer_norm_forward", bias, hidden);
   dispatch(x.dtype(), [&]<class S>(S) {
     queue.submit("layer_norm_forward", [=](KernelScope& scope) {
-      const ForwardRow<S> row{scope.read<S>(x),     scope.read<S>(weight), scope.read<S>(bias),
-                              scope.write<S>(y),    scope.write<S>(mean),  scope.write<S>(rstd),
-                              hidden,               static_cast<Real<S>>(epsilon)};
+      const ForwardRow<S> row{scope.read<S>(x),
+                              scope.read<S>(weight),
+                              scope.read<S>(bias),
+                              scope.write<S>(y),
+                              scope.write<S>(mean),
+                              scope.write<S>(rstd),
+                              hidden,
+                              static_cast<Real<S>>(epsilon)};
       for (std::int64_t r = 0; r < n; ++r) {
         if (row(HostTeam<row_lanes<S>>{}, r)) scope.raise_overflow();
       }
@@ -147,8 +151,13 @@ void backward_input(Queue& queue, const Tensor& dy, const Tensor& x, const Tenso
   require_elements("layer_norm_backward_input", dx, x.elements());
   dispatch(x.dtype(), [&]<class S>(S) {
     queue.submit("layer_norm_backward_input", [=](KernelScope& scope) {
-      const BackwardRow<S> row{scope.read<S>(dy),     scope.read<S>(x),   scope.read<S>(mean), scope.read<S>(rstd),
-                               scope.read<S>(weight), scope.write<S>(dx), hidden};
+      const BackwardRow<S> row{scope.read<S>(dy),
+                               scope.read<S>(x),
+                               scope.read<S>(mean),
+                               scope.read<S>(rstd),
+                               scope.read<S>(weight),
+                               scope.write<S>(dx),
+                               hidden};
       for (std::int64_t r = 0; r < n; ++r) {
         if (row(HostTeam<row_lanes<S>>{}, r)) scope.raise_overflow();
       }

@@ -4,7 +4,8 @@
 
 namespace shardproof::layer_norm {
 
-/// A block of row_lanes<S> threads takes rows blockIdx.x, blockIdx.x + gridDim.x, ...; *overflow becomes 1 if a row says so.
+/// A block of row_lanes<S> threads takes rows blockIdx.x, blockIdx.x + gridDim.x, ...; *overflow becomes 1 if a row
+/// says so.
 template <class S, class Row>
 __global__ void __launch_bounds__(row_lanes<S>) each_row(Row row, std::int64_t n, std::int32_t* overflow) {
   for (std::int64_t r = blockIdx.x; r < n; r += gridDim.x) {

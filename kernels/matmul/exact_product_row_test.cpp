@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/matmul/exact_product_row.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/testing/testing.hpp"
 
@@ -47,9 +47,8 @@ TEST_P(ExactProductRowTest, IsTheSumOfRoundedProducts) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ExactProductRowTest,
                          ::testing::Values(Case{3, 5, 7, 1, 1}, Case{2, 33, 64, 30, 60}, Case{1, 1, 0, 1, 1},
-                                           Case{0, 4, 4, 1, 1}, Case{2, 3, 4096, 40, 50},
-                                           Case{4, 7, 11, 9000, 0.2}, Case{3, 2, 5, 2000, 2000},
-                                           Case{2, 2, 9, 4e6, 4e6}));
+                                           Case{0, 4, 4, 1, 1}, Case{2, 3, 4096, 40, 50}, Case{4, 7, 11, 9000, 0.2},
+                                           Case{3, 2, 5, 2000, 2000}, Case{2, 2, 9, 4e6, 4e6}));
 
 }  // namespace
 }  // namespace shardproof::matmul

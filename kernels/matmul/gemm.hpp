@@ -16,7 +16,8 @@ struct View {
   std::int64_t row_stride, column_stride;
 };
 
-/// Memory that one kernel's products share, allocated when a product needs it: at most 4 MiB of packed operands.
+/// Memory that one kernel's products share, allocated when a product needs it and kept until the kernel ends. One product
+/// needs at most 4 MiB.
 class Workspace {
  public:
   explicit Workspace(KernelScope& scope) : scope_(scope) {}
@@ -40,8 +41,8 @@ class Workspace {
   Buffer<FixedSum> totals_;
 };
 
-/// c[i * c_stride + j] = fin(bias[j] + sum_k product(a(i,k), b(k,j))) for i < m, j < n; bias may be nullptr, k may be 0.
-/// exact: an FMA and an integer add per product where the operands' magnitudes allow it (fma_fits of kernels/core),
+/// c[i * c_stride + j] = fin(bias[j] + sum_k product(a(i,k), b(k,j))) for i < m, j < n; bias may be nullptr, k may be
+/// 0. exact: an FMA and an integer add per product where the operands' magnitudes allow it (fma_fits of kernels/core),
 /// 128-bit products where not; out-of-range totals are written as fixed_invalid, and true is returned if there is one.
 /// f64: CBLAS; f32: oneDNN; false is returned.
 template <class S>

@@ -62,12 +62,13 @@ constexpr auto make_tiles(std::integer_sequence<int, index...>) {
 }
 constexpr auto tiles = make_tiles(std::make_integer_sequence<int, tile_rows * tile_vectors>());
 
-/// sink.add(i, j, ...) receives every element's sum in parts.
+/// sink.begin(i, j, m, n) announces the elements of a block, sink.add(i, j, ...) receives their sums in parts.
 template <class Sink>
 void add_packed(Workspace& workspace, const Product& p, Sink& sink) {
   const auto padded = [](std::int64_t columns) { return (columns + lanes - 1) / lanes * lanes; };
   const std::int64_t depth_limit = std::min(p.k, block_depth);
-  double* const packed_a = workspace.panels((std::min(p.m, block_rows) + padded(std::min(p.n, block_columns))) * depth_limit);
+  double* const packed_a =
+      workspace.panels((std::min(p.m, block_rows) + padded(std::min(p.n, block_columns))) * depth_limit);
   double* const packed_b = packed_a + std::min(p.m, block_rows) * depth_limit;
   alignas(64) std::int64_t out[tile_rows * tile_columns];
 
@@ -80,12 +81,13 @@ void add_packed(Workspace& workspace, const Product& p, Sink& sink) {
       for (std::int64_t i0 = 0; i0 < p.m; i0 += block_rows) {
         const std::int64_t rows = std::min(block_rows, p.m - i0);
         pack<tile_rows, 1>(from(p.a, i0, k0), rows, depth, 1.0, packed_a);
+        if (k0 == 0) sink.begin(i0, j0, rows, columns);
         for (std::int64_t j = 0; j < columns; j += tile_columns) {
           const std::int64_t used = std::min<std::int64_t>(tile_columns, columns - j), width = padded(used);
           for (std::int64_t i = 0; i < rows; i += tile_rows) {
             const std::int64_t height = std::min<std::int64_t>(tile_rows, rows - i);
             const auto tile = tiles[static_cast<std::size_t>((height - 1) * tile_vectors + width / lanes - 1)];
-            for (std::int64_t r = 0; r < height; ++r) sink.prefetch(i0 + i + r, j0 + j, used);
+            for (std::int64_t r = 0; r < height; ++r) sink.expect(i0 + i + r, j0 + j, used);
             tile(depth, packed_a + i * depth, packed_b + j * depth, out);
             for (std::int64_t r = 0; r < height; ++r) {
               for (std::int64_t c = 0; c < used; ++c) sink.add(i0 + i + r, j0 + j + c, FixedSum{out[r * width + c]});
@@ -97,11 +99,12 @@ void add_packed(Workspace& workspace, const Product& p, Sink& sink) {
   }
 }
 
-/// Any magnitudes, in 128 bits.
+/// Any magnitudes, and no products at all; in 128 bits.
 template <class Sink>
 void add_plain(const Product& p, Sink& sink) {
   constexpr std::int64_t block = 64;
   FixedSum sum[block];
+  sink.begin(0, 0, p.m, p.n);
   for (std::int64_t i = 0; i < p.m; ++i) {
     for (std::int64_t j0 = 0; j0 < p.n; j0 += block) {
       const std::int64_t columns = std::min(block, p.n - j0);
@@ -118,39 +121,53 @@ void add_plain(const Product& p, Sink& sink) {
 
 template <class Sink>
 void add_product(Workspace& workspace, const Product& p, bool fast, Sink& sink) {
-  fast ? add_packed(workspace, p, sink) : add_plain(p, sink);
+  fast && p.k > 0 ? add_packed(workspace, p, sink) : add_plain(p, sink);
+}
+
+/// Fetches n elements that a tile will be added to.
+void prefetch(const Fixed* c, std::int64_t n) {
+  for (std::int64_t k = 0; k < n; k += 8) __builtin_prefetch(c + k, 1);
 }
 
 /// Straight to the output: no partial sum leaves an int64.
 struct Narrow {
   Fixed* c;
   std::int64_t stride;
-  void prefetch(std::int64_t i, std::int64_t j, std::int64_t n) {
-    for (std::int64_t k = 0; k < n; k += 8) __builtin_prefetch(c + i * stride + j + k, 1);
+  const Fixed* bias;
+  void begin(std::int64_t i, std::int64_t j, std::int64_t m, std::int64_t n) {
+    for (Fixed* to = c + i * stride + j; m > 0; --m, to += stride) {
+      bias != nullptr ? std::copy_n(bias + j, n, to) : std::fill_n(to, n, Fixed{});
+    }
   }
-  void add(std::int64_t i, std::int64_t j, FixedSum sum) { c[i * stride + j].raw += static_cast<std::int64_t>(sum.raw); }
+  void expect(std::int64_t i, std::int64_t j, std::int64_t n) { prefetch(c + i * stride + j, n); }
+  void add(std::int64_t i, std::int64_t j, FixedSum sum) {
+    c[i * stride + j].raw += static_cast<std::int64_t>(sum.raw);
+  }
 };
 struct Totals {
   FixedSum* total;
   std::int64_t stride;
-  void prefetch(std::int64_t, std::int64_t, std::int64_t) {}
+  const Fixed* bias;
+  void begin(std::int64_t i, std::int64_t j, std::int64_t m, std::int64_t n) {
+    for (FixedSum* to = total + i * stride; m > 0; --m, to += stride) {
+      for (std::int64_t l = j; l < j + n; ++l) to[l] = bias != nullptr ? term(bias[l]) : FixedSum{};
+    }
+  }
+  void expect(std::int64_t, std::int64_t, std::int64_t) {}
   void add(std::int64_t i, std::int64_t j, FixedSum sum) { total[i * stride + j] += sum; }
 };
 struct Lanes {
   AccumulatorView<Fixed>& view;
   std::int64_t stride;
-  void prefetch(std::int64_t i, std::int64_t j, std::int64_t n) {
-    for (std::int64_t k = 0; k < n; k += 8) __builtin_prefetch(view.data() + i * stride + j + k, 1);
-  }
+  void begin(std::int64_t, std::int64_t, std::int64_t, std::int64_t) {}
+  void expect(std::int64_t i, std::int64_t j, std::int64_t n) { prefetch(view.data() + i * stride + j, n); }
   void add(std::int64_t i, std::int64_t j, FixedSum sum) { view.add(i * stride + j, sum); }
 };
 
 /// One block by 128-bit totals; whether one of them is out of range.
-bool multiply_block(Workspace& workspace, const Product& p, bool fast, const Fixed* bias, Fixed* c, std::int64_t c_stride) {
-  Totals sink{workspace.totals(p.m * p.n), p.n};
-  for (std::int64_t i = 0; i < p.m; ++i) {
-    for (std::int64_t j = 0; j < p.n; ++j) sink.total[i * p.n + j] = bias != nullptr ? term(bias[j]) : FixedSum{};
-  }
+bool multiply_block(Workspace& workspace, const Product& p, bool fast, const Fixed* bias, Fixed* c,
+                    std::int64_t c_stride) {
+  Totals sink{workspace.totals(p.m * p.n), p.n, bias};
   add_product(workspace, p, fast, sink);
   bool out_of_range = false;
   for (std::int64_t i = 0; i < p.m; ++i) {
@@ -173,10 +190,7 @@ bool multiply(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t
   const double bias_bound = bias != nullptr ? static_cast<double>(greatest({bias, n, 1}, 1, n)) : 0.0;
   // Half of the range leaves room for the rounding of the bound itself.
   if (bounds.sum + bias_bound < 0x1p61) {
-    for (std::int64_t i = 0; i < m; ++i) {
-      bias != nullptr ? std::copy_n(bias, n, c + i * c_stride) : std::fill_n(c + i * c_stride, n, Fixed{});
-    }
-    Narrow sink{c, c_stride};
+    Narrow sink{c, c_stride, bias};
     add_product(workspace, all, bounds.fast, sink);
     return false;
   }

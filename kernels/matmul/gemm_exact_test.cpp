@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exact product against a triple loop over product() and finish(), bit for bit.
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <functional>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/fixed_row.hpp"
 #include "kernels/matmul/gemm.hpp"
@@ -21,11 +21,15 @@ std::int64_t sign(Random& random) { return (random() & 1) != 0 ? -1 : 1; }
 
 /// Raw values uniform below `limit` in magnitude.
 Fill below(Random& random, std::int64_t limit) {
-  return [&random, limit](auto, auto) { return sign(random) * static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit)); };
+  return [&random, limit](auto, auto) {
+    return sign(random) * static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  };
 }
 /// Odd multiples of 2^shift: products of shifts that sum to 39 are ties, all of them.
 Fill odd_multiples(Random& random, int shift) {
-  return [&random, shift](auto, auto) { return sign(random) * static_cast<std::int64_t>(random() % 512 * 2 + 1) * (std::int64_t{1} << shift); };
+  return [&random, shift](auto, auto) {
+    return sign(random) * static_cast<std::int64_t>(random() % 512 * 2 + 1) * (std::int64_t{1} << shift);
+  };
 }
 /// `top` or a little less, of random sign.
 Fill near(Random& random, std::int64_t top) {
@@ -42,7 +46,9 @@ struct Matrix {
       for (std::int64_t j = 0; j < n; ++j) at(i, j).raw = fill(i, j);
     }
   }
-  Fixed& at(std::int64_t i, std::int64_t j) { return data[static_cast<std::size_t>(i * row_stride + j * column_stride)]; }
+  Fixed& at(std::int64_t i, std::int64_t j) {
+    return data[static_cast<std::size_t>(i * row_stride + j * column_stride)];
+  }
   View<Fixed> view() const { return {data.data(), row_stride, column_stride}; }
 
   std::int64_t row_stride, column_stride;
@@ -63,10 +69,13 @@ class GemmExact : public ::testing::Test {
  protected:
   /// All stride orders, with and without a bias; returns how many totals were out of range.
   int check(Shape s, const Fill& fill_a, const Fill& fill_b) {
+    return check(s, fill_a, fill_b, below(random_, std::int64_t{1} << 44));
+  }
+  int check(Shape s, const Fill& fill_a, const Fill& fill_b, const Fill& fill_bias) {
     int out_of_range = 0;
     for (int order = 0; order < 4; ++order) {
       Matrix a(s.m, s.k, (order & 1) != 0, order, fill_a), b(s.k, s.n, (order & 2) != 0, 3 - order, fill_b);
-      Matrix bias(1, s.n, false, 0, below(random_, std::int64_t{1} << 44));
+      Matrix bias(1, s.n, false, 0, fill_bias);
       const bool has_bias = order % 3 == 0;
       Matrix c(s.m, s.n, false, 2, [](auto, auto) { return 7; });
       bool reported = false;
@@ -83,7 +92,8 @@ class GemmExact : public ::testing::Test {
           const Fixed value = finish<Fixed>(sum);
           out_of_range += !in_range(value);
           expected |= !in_range(value);
-          EXPECT_EQ(c.at(i, j).raw, value.raw) << s.m << 'x' << s.n << 'x' << s.k << " order " << order << " at " << i << ',' << j;
+          EXPECT_EQ(c.at(i, j).raw, value.raw)
+              << s.m << 'x' << s.n << 'x' << s.k << " order " << order << " at " << i << ',' << j;
           if (HasFailure()) return -1;
         }
         EXPECT_EQ(c.at(i, s.n).raw, fixed_invalid) << "wrote beyond a row";
@@ -117,13 +127,15 @@ TEST_F(GemmExact, EmptyAndSingle) {
 }
 
 TEST_F(GemmExact, AroundBlockEdges) {
-  for (const Shape s : {Shape{127, 25, 511}, {128, 24, 512}, {129, 49, 513}, {7, 767, 33}, {9, 769, 515}, {257, 3, 1025}}) {
+  for (const Shape s :
+       {Shape{127, 25, 511}, {128, 24, 512}, {129, 49, 513}, {7, 767, 33}, {9, 769, 515}, {257, 3, 1025}}) {
     check(s, below(random_, one), below(random_, one));
   }
 }
 
 TEST_F(GemmExact, TiesGoToEven) {
-  for (const int shift : {0, 10, 19, 30, 39}) check({17, 29, 45}, odd_multiples(random_, shift), odd_multiples(random_, 39 - shift));
+  for (const int shift : {0, 10, 19, 30, 39})
+    check({17, 29, 45}, odd_multiples(random_, shift), odd_multiples(random_, 39 - shift));
 }
 
 TEST_F(GemmExact, FastProductAtItsLimits) {
@@ -164,30 +176,48 @@ TEST_F(GemmExact, PartialSumsMayLeaveTheRange) {
   EXPECT_EQ(sums({-half, -half, -(std::int64_t{1} << 44)}), 4);
 }
 
+TEST_F(GemmExact, BiasIsPartOfTheTotal) {
+  const Fill ones = [](auto, auto) { return one; }, large = [](auto, auto) { return fixed_limit - 6; };
+  // Two of the four orders have a bias.
+  EXPECT_EQ(check(
+                {2, 3, 5}, ones, [](auto, auto) { return 1; }, large),
+            0);
+  EXPECT_EQ(check(
+                {2, 3, 6}, ones, [](auto, auto) { return 1; }, large),
+            2 * 6);
+}
+
+// Six parts that grow beyond an int64 and stay there, or of which the last three take away what the first added.
 TEST_F(GemmExact, AddsToAccumulatorsOfBothWidths) {
+  const Shape s{11, 27, 4095};
   for (const auto top : {one, exact_limit - 1, exact_limit + 3}) {
-    const Shape s{11, 27, 1030};
-    Accumulator sum(queue_, {"sum", Dtype::fixed, {s.m, s.n}, Category::gradient});
-    std::vector<FixedSum> expected(static_cast<std::size_t>(s.m * s.n));
-    for (int part = 0; part < 6; ++part) {
-      // Parts 0..2 grow, 3..5 take the same away again, and a little is left.
-      Matrix a(s.m, s.k, part % 2 == 0, 1, [&](auto, auto) { return part < 3 ? top : -top; });
-      Matrix b(s.k, s.n, part % 3 == 0, 0, [&](auto k, auto j) { return k == part ? j : small; });
-      queue_.submit("test", [&](KernelScope& scope) {
-        Workspace workspace(scope);
-        multiply_add<Fixed>(workspace, s.m, s.n, s.k, a.view(), b.view(), sum);
-      });
-      for (std::int64_t i = 0; i < s.m; ++i) {
-        for (std::int64_t j = 0; j < s.n; ++j) expected[static_cast<std::size_t>(i * s.n + j)] += total(a, b, i, j, s.k);
+    for (const bool returns : {false, true}) {
+      Accumulator sum(queue_, {"sum", Dtype::fixed, {s.m, s.n}, Category::gradient});
+      std::vector<FixedSum> expected(static_cast<std::size_t>(s.m * s.n));
+      for (int part = 0; part < 6; ++part) {
+        Matrix a(s.m, s.k, part % 2 == 0, 1, [&](auto, auto) { return returns && part >= 3 ? -top : top; });
+        Matrix b(s.k, s.n, part % 3 == 0, 0, [&](auto k, auto j) { return k == part ? j : small; });
+        queue_.submit("test", [&](KernelScope& scope) {
+          Workspace workspace(scope);
+          multiply_add<Fixed>(workspace, s.m, s.n, s.k, a.view(), b.view(), sum);
+        });
+        for (std::int64_t i = 0; i < s.m; ++i) {
+          for (std::int64_t j = 0; j < s.n; ++j) {
+            expected[static_cast<std::size_t>(i * s.n + j)] += total(a, b, i, j, s.k);
+          }
+        }
+      }
+      const auto values = fetch<Fixed>(queue_, sum.finish(queue_));
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_EQ(values[i].raw, finish<Fixed>(expected[i]).raw) << top << ' ' << returns << ' ' << i;
       }
     }
-    const auto values = fetch<Fixed>(queue_, sum.finish(queue_));
-    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(values[i].raw, finish<Fixed>(expected[i]).raw) << top << ' ' << i;
   }
 }
 
 TEST_F(GemmExact, WorkspaceIsFreedAndBounded) {
-  Matrix a(300, 1100, false, 0, below(random_, one)), b(1100, 800, false, 0, below(random_, one)), c(300, 800, false, 0, below(random_, one));
+  Matrix a(300, 1100, false, 0, below(random_, one)), b(1100, 800, false, 0, below(random_, one)),
+      c(300, 800, false, 0, below(random_, one));
   for (int i = 0; i < 2; ++i) {
     queue_.submit("test", [&](KernelScope& scope) {
       Workspace workspace(scope);

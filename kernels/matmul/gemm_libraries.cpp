@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
 #include <cblas.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
-
-#include <algorithm>
-#include <string>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/matmul/gemm.hpp"
@@ -40,8 +40,8 @@ void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<float>
   // OpenMP keeps the number of threads per calling thread.
   [[maybe_unused]] thread_local const bool once = (omp_set_num_threads(1), true);
   const auto oa = operand(a, m, k), ob = operand(b, k, n);
-  const auto status = dnnl_sgemm(oa.transposed ? 'T' : 'N', ob.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data, oa.leading,
-                                 b.data, ob.leading, 1.0f, c, c_stride);
+  const auto status = dnnl_sgemm(oa.transposed ? 'T' : 'N', ob.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data,
+                                 oa.leading, b.data, ob.leading, 1.0f, c, c_stride);
   if (status != dnnl_success) {
     throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status) + " for " + std::to_string(m) + "x" +
                       std::to_string(n) + "x" + std::to_string(k));

@@ -2,11 +2,11 @@
 // f64 and f32 products. A sum of a bias and K products in any order differs from the true one by at most gamma_(K+1)
 // (|bias| + sum |a||b|), gamma_n = n u / (1 - n u) (Higham 2002, section 3.1). The yardstick is a loop in long double,
 // whose own error, 2^-11 of that or less, the factor covers.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/testing/testing.hpp"
 #include "kernels/matmul/gemm.hpp"
@@ -65,7 +65,8 @@ class GemmLibraries : public ::testing::Test {
           ASSERT_LE(std::fabs(twice[static_cast<std::size_t>(i * n + j)] - 2 * products),
                     yardstick * gamma<S>(2 * k) * static_cast<double>(2 * magnitudes));
         }
-        for (const std::int64_t j : {n, n + 1}) ASSERT_EQ(c[static_cast<std::size_t>(i * stride + j)], S{7}) << "wrote beyond a row";
+        for (const std::int64_t j : {n, n + 1})
+          ASSERT_EQ(c[static_cast<std::size_t>(i * stride + j)], S{7}) << "wrote beyond a row";
       }
     }
   }

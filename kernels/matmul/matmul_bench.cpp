@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward, dX and dW of the two linear maps of a `laptop` MLP, poison scans off, packing and bounds included.
-#include <benchmark/benchmark.h>
-
 #include <string>
 #include <vector>
+
+#include <benchmark/benchmark.h>
 
 #include "kernels/core/philox.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -18,7 +18,8 @@ Tensor filled(Queue& queue, std::string name, Dims dims) {
   const RandomStream random(1, name);
   const Tensor tensor(queue, {std::move(name), dtype_of<S>(), std::move(dims), Category::activation});
   std::vector<S> values(static_cast<std::size_t>(tensor.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = round_to<S>(static_cast<Real<S>>(random.uniform(i) - 0.5));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = round_to<S>(static_cast<Real<S>>(random.uniform(i) - 0.5));
   upload<S>(queue, tensor, values);
   return tensor;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/matmul/matmul.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/testing/testing.hpp"
@@ -39,7 +39,8 @@ TEST_F(Matmul, ExactEqualsTheOracle) {
       const auto x = numbers("x", {rows, in}, Dtype::fixed, spread), w = numbers("w", {out, in}, Dtype::fixed, spread);
       const auto bias = numbers("bias", {out}, Dtype::fixed), dy = numbers("dy", {rows, out}, Dtype::fixed, spread);
       const Tensor y(queue_, {"y", Dtype::fixed, {rows, out}, Category::activation});
-      auto dx = zeros("dx", {rows, in}, Dtype::fixed), dw = zeros("dw", {out, in}, Dtype::fixed), db = zeros("db", {out}, Dtype::fixed);
+      auto dx = zeros("dx", {rows, in}, Dtype::fixed), dw = zeros("dw", {out, in}, Dtype::fixed),
+           db = zeros("db", {out}, Dtype::fixed);
       forward(queue_, x, w, bias, y);
       backward_input(queue_, dy, w, dx);
       for (int microbatch = 0; microbatch < 2; ++microbatch) {
@@ -102,7 +103,8 @@ TEST_F(Matmul, FloatBiasGradientWithinItsBound) {
         sum += d[static_cast<std::size_t>(i * out + j)];
         magnitudes += std::fabs(d[static_cast<std::size_t>(i * out + j)]);
       }
-      EXPECT_LE(std::fabs(got[static_cast<std::size_t>(j)] - sum), 1.001 * nu / (1 - nu) * static_cast<double>(magnitudes));
+      EXPECT_LE(std::fabs(got[static_cast<std::size_t>(j)] - sum),
+                1.001 * nu / (1 - nu) * static_cast<double>(magnitudes));
     }
   }
 }
@@ -110,7 +112,8 @@ TEST_F(Matmul, FloatBiasGradientWithinItsBound) {
 TEST_F(Matmul, BiasGradientIsATrueTotal) {
   const double large = 0x1.8p21;  // three of them leave the range, and an int64 soon after
   const std::vector<double> up(6, large), down(6, -large);
-  const auto grow = make(queue_, "grow", {6, 1}, up, Dtype::fixed), shrink = make(queue_, "shrink", {6, 1}, down, Dtype::fixed);
+  const auto grow = make(queue_, "grow", {6, 1}, up, Dtype::fixed),
+             shrink = make(queue_, "shrink", {6, 1}, down, Dtype::fixed);
   const auto little = make(queue_, "little", {1, 1}, std::array{0x1p-40}, Dtype::fixed);
   auto db = zeros("db", {1}, Dtype::fixed);
   for (const auto* t : {&grow, &grow, &shrink, &little, &shrink}) backward_bias(queue_, *t, db);
@@ -131,7 +134,8 @@ TEST_F(Matmul, OverflowRaisesTheOutputsFlag) {
 }
 
 TEST_F(Matmul, CountsFlops) {
-  const auto x = numbers("x", {5, 3}, Dtype::f32), w = numbers("w", {7, 3}, Dtype::f32), dy = numbers("dy", {5, 7}, Dtype::f32);
+  const auto x = numbers("x", {5, 3}, Dtype::f32), w = numbers("w", {7, 3}, Dtype::f32),
+             dy = numbers("dy", {5, 7}, Dtype::f32);
   const Tensor y(queue_, {"y", Dtype::f32, {5, 7}, Category::activation});
   auto dx = zeros("dx", {5, 3}, Dtype::f32), dw = zeros("dw", {7, 3}, Dtype::f32), db = zeros("db", {7}, Dtype::f32);
   const auto spent = [&](auto&& kernel) {
@@ -149,7 +153,8 @@ TEST_F(Matmul, CountsFlops) {
 }
 
 TEST_F(Matmul, RefusesWhatDoesNotFit) {
-  const auto x = numbers("x", {5, 3}, Dtype::f64), w = numbers("w", {7, 3}, Dtype::f64), y = numbers("y", {5, 7}, Dtype::f64);
+  const auto x = numbers("x", {5, 3}, Dtype::f64), w = numbers("w", {7, 3}, Dtype::f64),
+             y = numbers("y", {5, 7}, Dtype::f64);
   const auto narrow = numbers("narrow", {7, 2}, Dtype::f64), vector = numbers("vector", {6}, Dtype::f64);
   auto dx = zeros("dx", {5, 3}, Dtype::f64), dw = zeros("dw", {7, 3}, Dtype::f64);
   EXPECT_THROW(forward(queue_, x, narrow, {}, y), InternalError);

@@ -53,7 +53,9 @@ inline void pack_square(const Fixed* from, std::int64_t row_stride, double scale
 /// [k][i], and 0 where there is no row.
 template <int panel, int unit>
 void pack(View<Fixed> v, std::int64_t rows, std::int64_t depth, double scale, double* packed) {
-  const auto width_at = [rows](std::int64_t i) { return std::min<std::int64_t>(panel, (rows - i + unit - 1) / unit * unit); };
+  const auto width_at = [rows](std::int64_t i) {
+    return std::min<std::int64_t>(panel, (rows - i + unit - 1) / unit * unit);
+  };
   const auto value = [&](std::int64_t i, std::int64_t k) {
     return static_cast<double>(v.data[i * v.row_stride + k * v.column_stride].raw) * scale;
   };

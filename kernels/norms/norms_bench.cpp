@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/norms/norms.hpp"
-
 #include "kernels/core/poison.hpp"
 #include "kernels/core/testing/bench.hpp"
+#include "kernels/norms/norms.hpp"
 
 namespace shardproof {
 namespace {

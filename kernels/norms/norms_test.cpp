@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/norms/norms.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/testing/values.hpp"
 
@@ -18,7 +18,8 @@ TEST(NormsFixed, IsTheWideSumOfSquares) {
   for (const std::int64_t n : sizes) {
     // Magnitudes up to the limit, where one square has 124 bits; the extremes lead.
     auto x = testing::random<Fixed>("x", n, -4194303, 4194303);
-    const Fixed extremes[] = {Fixed{fixed_limit - 1}, Fixed{1 - fixed_limit}, Fixed{-1}, Fixed{(std::int64_t{1} << 32) - 1}};
+    const Fixed extremes[] = {Fixed{fixed_limit - 1}, Fixed{1 - fixed_limit}, Fixed{-1},
+                              Fixed{(std::int64_t{1} << 32) - 1}};
     for (std::size_t i = 0; i < std::min<std::size_t>(x.size(), 4); ++i) x[i] = extremes[i];
     for (std::size_t i = 9; i < x.size(); i += 7) x[i].raw >>= 31;
     const auto tensor = testing::put(queue, "x", {n}, x);

@@ -47,8 +47,9 @@ void momentum(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scal
     using C = Real<S>;
     const auto factors = unscale<S>(scale);
     queue.submit("momentum", [=](KernelScope& scope) {
-      const MomentumRow<S> row{scope.update<S>(p), scope.read<S>(g),             scope.update<C>(m),
-                               factors,            static_cast<C>(learning_rate), static_cast<C>(mu)};
+      const MomentumRow<S> row{
+          scope.update<S>(p), scope.read<S>(g), scope.update<C>(m), factors, static_cast<C>(learning_rate),
+          static_cast<C>(mu)};
       row(HostTeam<row_lanes<S>>{}, p.elements());
     });
   });

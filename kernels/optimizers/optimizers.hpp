@@ -18,9 +18,9 @@ void momentum(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scal
 
 struct AdamConstants {
   double learning_rate, beta1, beta2, epsilon;
-  std::int64_t step;          ///< t of the bias corrections, from 1
-  bool decoupled_decay;       ///< AdamW's expression
-  double weight_decay;        ///< 0 outside the decay group; used by AdamW's expression only
+  std::int64_t step;     ///< t of the bias corrections, from 1
+  bool decoupled_decay;  ///< AdamW's expression
+  double weight_decay;   ///< 0 outside the decay group; used by AdamW's expression only
 };
 void adam(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scale, const AdamConstants& constants,
           const Tensor& m, const Tensor& v);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/optimizers/optimizers.hpp"
-
 #include "kernels/core/testing/bench.hpp"
+#include "kernels/optimizers/optimizers.hpp"
 
 namespace shardproof {
 namespace {

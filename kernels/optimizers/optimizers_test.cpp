@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/optimizers/optimizers.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/fixed_row.hpp"
@@ -155,7 +155,8 @@ TEST(OptimizersFloat, ACorrectedReciprocalDivides) {
 TEST(OptimizersFixed, AParameterBeyondTheRangeRaisesOverflow) {
   Device device;
   ImmediateQueue queue(device);
-  for (const auto& [p, g, overflow] : {std::tuple{4e6, -1e5, false}, {4e6, -2e5, true}, {0.0, 4e6, true}, {4e6, 2e5, false}}) {
+  for (const auto& [p, g, overflow] :
+       {std::tuple{4e6, -1e5, false}, {4e6, -2e5, true}, {0.0, 4e6, true}, {4e6, 2e5, false}}) {
     const auto tp = testing::make(queue, "p", {1}, std::vector{p}, Dtype::fixed);
     const auto tg = testing::make(queue, "g", {1}, std::vector{g}, Dtype::fixed);
     optimizers::sgd(queue, tp, tg, {}, p == 0.0 ? 1.5 : 1.0);

@@ -10,7 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import check_layers  # noqa: E402
 
 HEADERS = ["kernels/core/tensor.hpp", "kernels/core/testing/fill.hpp", "kernels/matmul/matmul.hpp",
-           "kernels/dropout/dropout.hpp", "suites/workload/workload.hpp", "reference/oracle.hpp", "impl/plan/mesh.hpp",
+           "kernels/matmul/testing.hpp", "kernels/dropout/dropout.hpp", "suites/workload/workload.hpp", "reference/oracle.hpp",
+           "impl/plan/mesh.hpp",
            "impl/comm/communicator.hpp", "impl/step/optimizer.hpp", "impl/zero/zero.hpp", "impl/recompute/sqrt_n.hpp",
            "impl/engine/trainer.hpp", "harness/predict/memory.hpp", "harness/judge.hpp"]
 
@@ -21,6 +22,7 @@ LEGAL = [("kernels/matmul/matmul.cpp", "kernels/core/tensor.hpp"),
          ("kernels/attention/attention.cpp", "kernels/matmul/matmul.hpp"),
          ("kernels/matmul/matmul_test.cpp", "reference/oracle.hpp"),
          ("kernels/matmul/matmul_test.cpp", "kernels/core/testing/fill.hpp"),
+         ("kernels/matmul/testing.hpp", "kernels/core/testing/fill.hpp"),
          ("kernels/matmul/matmul_bench.cpp", "kernels/core/testing/fill.hpp"),
          ("suites/workload/batch.cpp", "suites/workload/workload.hpp"),
          ("impl/step/optimizer.cpp", "impl/plan/mesh.hpp"),
@@ -33,6 +35,7 @@ LEGAL = [("kernels/matmul/matmul.cpp", "kernels/core/tensor.hpp"),
 PLANTED = [("kernels/core/tensor.cpp", "kernels/matmul/matmul.hpp"),
            ("kernels/dropout/dropout.cpp", "kernels/matmul/matmul.hpp"),
            ("kernels/matmul/matmul.cpp", "kernels/core/testing/fill.hpp"),
+           ("kernels/matmul/matmul.cpp", "kernels/matmul/testing.hpp"),
            ("kernels/matmul/matmul.cpp", "reference/oracle.hpp"),
            ("kernels/matmul/matmul_bench.cpp", "reference/oracle.hpp"),
            ("suites/workload/batch.cpp", "kernels/matmul/matmul.hpp"),

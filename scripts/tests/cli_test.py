@@ -103,7 +103,7 @@ class Commands(Cli):
 
     def test_list(self):
         everything = self.expect(PASS, "list").stdout
-        for word in ["Workloads", "tiny", "laptop", "exact", "microbatches", "learning_rate"]:
+        for word in ["Workloads", "one_device", "tiny", "laptop", "exact", "microbatches", "learning_rate"]:
             self.assertIn(word, everything)
         only = self.expect(PASS, "list", "--workloads").stdout
         self.assertIn("tiny", only)
@@ -250,7 +250,7 @@ class BadWorkloads(Cli):
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 
-        huge = ["--set", "hidden=65536", "--set", "heads=64", "--set", "layers=1000"]
+        huge = ["--set", "hidden=65536", "--set", "heads=64", "--set", "kv_heads=64", "--set", "layers=1000"]
         self.run_tiny(*huge, "--out", "out", code=OUT_OF_MEMORY, says=["parameters", "more than this machine's"], preexec_fn=limit)
         self.run_tiny(*huge, "--dry-run", code=OUT_OF_MEMORY, preexec_fn=limit)
         self.run_tiny("--device-memory", "64K", "--out", "out", code=OUT_OF_MEMORY, says="more than --device-memory 64.00 KiB")
@@ -373,6 +373,29 @@ class Tensors(Cli):
         self.refuse_tensors(self.tensors({"x": x | {"shape": [-2]}}, bytes(16)), "x")
         self.refuse_tensors(self.tensors({"x": x | {"shape": [2**62, 2**62]}}, bytes(16)), "x")
         self.refuse_tensors(self.tensors({"x": x | {"data_offsets": [16, 0]}}, bytes(16)), "x")
+
+    def test_exports_of_another_type_or_workload(self):
+        self.expect(PASS, "export", "--workload", "tiny", "--track", "exact", "--steps", "2", "--out", "e")
+        self.expect(PASS, "validate", "e", "--workload", "tiny", "--set", "steps=2")
+        self.expect(USAGE, "validate", "e", "--workload", "tiny", says=["initial", "step-0002", "belongs to another workload"])
+        step = self.folder / "e/step-0001.safetensors"
+        whole = step.read_bytes()
+        length = struct.unpack("<Q", whole[:8])[0]
+        header, data = json.loads(whole[8:8 + length]), whole[8 + length:]
+        name = next(n for n in header if n.startswith("gradient/"))
+
+        def refuse_entry(change, says):
+            new_name = change.pop("name", name)
+            changed = {new_name if n == name else n: e | change if n == name else e for n, e in header.items()}
+            step.write_bytes(self.tensors(changed, data))
+            self.expect(USAGE, "validate", "e", says=["step-0001", *says])
+
+        refuse_entry({"dtype": "I64"}, [name, "is of type i64, not f64"])
+        refuse_entry({"name": "gradient/nobody.weight"}, ['no parameter "nobody.weight"'])
+        refuse_entry({"name": "momentum"}, ['"momentum" is of no kind'])
+        refuse_entry({"shape": [*header[name]["shape"], 1]}, [name, "its workload says"])
+        step.unlink()
+        self.expect(USAGE, "validate", "e", says="step-0001")
 
     def test_paths_that_are_no_files(self):
         self.expect(USAGE, "validate", "missing.safetensors", says="missing.safetensors")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the conformance shapes promise, trained by the oracle.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
+
+#include <gtest/gtest.h>
 
 #include "reference/oracle.hpp"
 #include "suites/workload/batch.hpp"

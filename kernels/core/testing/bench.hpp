@@ -2,9 +2,9 @@
 // For *_bench.cpp: one device without poison, random tensors, and time per element.
 #pragma once
 
-#include <benchmark/benchmark.h>
-
 #include <string>
+
+#include <benchmark/benchmark.h>
 
 #include "kernels/core/testing/testing.hpp"
 

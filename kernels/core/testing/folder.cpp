@@ -21,7 +21,8 @@ Folder::~Folder() {
 
 std::vector<std::string> Folder::names() const {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(path_))
+    names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   return names;
 }

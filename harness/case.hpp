@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is run and judged: a workload with settings, a strategy, ranks, a track, a device and a transport.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/core/track.hpp"
+
+namespace shardproof::harness {
+
+struct Case {
+  std::string workload;               ///< a built-in name, random:SEED:INDEX, or a file; no space, no '|'
+  std::vector<std::string> settings;  ///< KEY=VALUE, the same
+  std::string strategy = "dp1";
+  std::int64_t ranks = 1;
+  Track track = Track::exact;
+
+  bool operator==(const Case&) const = default;
+};
+
+/// "tiny dropout=0.1 | dp1 microbatches=3 | 1 rank | exact | cpu | threads": the filter, the record's key, and what
+/// `shardproof check` takes. Parses back.
+std::string print(const Case& value);
+/// Throws BadInput naming the part that is wrong.
+Case parse_case(std::string_view text);
+
+/// Whether the pattern, in which '*' stands for any run of characters, is the printed case or the name of its entry.
+bool selects(std::string_view pattern, std::string_view entry, const Case& value);
+
+}  // namespace shardproof::harness

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/case.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+TEST(Case, PrintsAndParsesBack) {
+  for (const Case& value : {Case{"tiny", {}, "dp1", 1, Track::exact},
+                            Case{"random:1:17", {"steps=4"}, "dp1 microbatches=3", 1, Track::native},
+                            Case{"a/b.json", {"documents=4,3", "frozen=*.bias,blocks.0.*"}, "dp2 pp2", 4, Track::f64}}) {
+    EXPECT_EQ(parse_case(print(value)), value) << print(value);
+  }
+  EXPECT_EQ(print({"tiny", {"dropout=0.1"}, "dp1 microbatches=3", 1, Track::exact}),
+            "tiny dropout=0.1 | dp1 microbatches=3 | 1 rank | exact | cpu | threads");
+  EXPECT_EQ(parse_case("  tiny   a=1|dp1  microbatches=2|  2 ranks |f64| cpu|threads "),
+            (Case{"tiny", {"a=1"}, "dp1 microbatches=2", 2, Track::f64}));
+}
+
+TEST(Case, WhatIsNoCaseIsRefused) {
+  for (const char* text : {"", "tiny", "tiny | dp1 | 1 rank | exact | cpu", "tiny | dp1 | 1 rank | exact | cpu | threads | x",
+                           " | dp1 | 1 rank | exact | cpu | threads", "tiny | | 1 rank | exact | cpu | threads",
+                           "tiny dropout | dp1 | 1 rank | exact | cpu | threads", "tiny | dp1 | 1 | exact | cpu | threads",
+                           "tiny | dp1 | 0 ranks | exact | cpu | threads", "tiny | dp1 | 2 rank | exact | cpu | threads",
+                           "tiny | dp1 | x ranks | exact | cpu | threads", "tiny | dp1 | 1 rank | bf16 | cpu | threads",
+                           "tiny | dp1 | 1 rank | exact | cuda | threads", "tiny | dp1 | 1 rank | exact | cpu | mpi"}) {
+    EXPECT_THROW(parse_case(text), BadInput) << text;
+  }
+}
+
+TEST(Case, FiltersAreWholeCasesOrEntries) {
+  const Case value{"tiny", {"dropout=0.1"}, "dp1", 1, Track::exact};
+  EXPECT_TRUE(selects(print(value), "dropout", value));
+  EXPECT_TRUE(selects("dropout", "dropout", value));
+  EXPECT_TRUE(selects("tiny*exact*", "dropout", value));
+  EXPECT_TRUE(selects("*", "dropout", value));
+  EXPECT_FALSE(selects("tiny", "dropout", value));
+  EXPECT_FALSE(selects("drop", "dropout", value));
+  EXPECT_FALSE(selects("*native*", "dropout", value));
+}
+
+}  // namespace
+}  // namespace shardproof::harness

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "harness/text.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+
+std::vector<Selected> select(const Suite& suite, const Selection& selection) {
+  std::vector<Selected> selected;
+  std::int64_t matching = 0;
+  for (const auto& entry : suite.entries) {
+    for (const auto& value : entry.cases) {
+      const auto chosen = [&](const std::string& filter) { return selects(filter, entry.name, value); };
+      if (!selection.filters.empty() && std::ranges::none_of(selection.filters, chosen)) continue;
+      if (selection.track && *selection.track != value.track) continue;
+      if (matching++ % selection.shards == selection.shard - 1) selected.push_back({&entry, &value});
+    }
+  }
+  if (selected.empty()) {
+    throw BadInput(fmt::format("no case of suite {} is selected (a filter is a whole case or the name of an entry; '*' "
+                               "stands for any characters; --list shows all)",
+                               suite.name));
+  }
+  return selected;
+}
+
+void check_all(std::span<const Selected> cases, std::int64_t threads, const Environment& environment,
+               const std::function<void(const Selected&, const Checked&)>& ended) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    for (auto k = next++; k < cases.size(); k = next++) {
+      try {
+        const Checked checked = check_case(*cases[k].value, cases[k].entry->shows, environment);
+        const std::lock_guard lock(mutex);
+        if (error) return;
+        ended(cases[k], checked);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        next = cases.size();
+        return;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::int64_t t = 1; t < std::min(threads, std::ssize(cases)); ++t) others.emplace_back(work);
+    work();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void Tally::add(const Selected& selected, const Checked& checked) {
+  const Record& record = checked.record;
+  auto count = std::ranges::find(counts_, selected.entry, &Count::entry);
+  if (count == counts_.end()) count = counts_.insert(counts_.end(), {.entry = selected.entry});
+  ++count->all;
+  count->pass += record.verdict == Verdict::pass ? 1 : 0;
+  count->unsupported += record.verdict == Verdict::unsupported ? 1 : 0;
+  verdicts_.emplace_back(record.track, record.verdict);
+  if (record.verdict != Verdict::unsupported) codes_.push_back(checked.code);
+  compared_ += record.compared;
+  for (const auto& [name, value] : record.figures) {
+    if (name != "error_over_bound" || value <= worst_) continue;
+    worst_ = value;
+    worst_case_ = record.case_text;
+  }
+}
+
+std::vector<std::string> Tally::unexpected() const {
+  std::vector<std::string> sentences;
+  for (const auto& count : counts_) {
+    const Entry& entry = *count.entry;
+    const bool whole = count.all == std::ssize(entry.cases);
+    if (whole ? count.unsupported == entry.unsupported : count.unsupported <= entry.unsupported) continue;
+    sentences.push_back(fmt::format("{}: {} of {} cases are unsupported, {} are expected to be", entry.name,
+                                    count.unsupported, count.all, entry.unsupported));
+  }
+  return sentences;
+}
+
+ExitCode Tally::code() const {
+  ExitCode code = unexpected().empty() ? ExitCode::pass : ExitCode::check_failed;
+  for (const ExitCode one : codes_) code = worst({code, one});
+  return verdicts_.empty() ? ExitCode::internal : code;
+}
+
+std::string Tally::report() const {
+  const Track tracks[] = {Track::exact, Track::f64, Track::native};
+  std::vector<std::vector<std::string>> rows = {{"verdict"}};
+  for (const Track track : tracks) rows[0].emplace_back(name_of(track));
+  rows[0].emplace_back("all");
+  for (const auto& name : verdict_names()) {
+    const Verdict verdict = verdict_named(name);
+    std::vector<std::string> row = {name};
+    std::int64_t all = 0;
+    for (const Track track : tracks) {
+      const auto count = std::ranges::count(verdicts_, std::pair{track, verdict});
+      row.push_back(std::to_string(count));
+      all += count;
+    }
+    row.push_back(std::to_string(all));
+    if (all > 0) rows.push_back(std::move(row));
+  }
+  std::string text = table(rows) + fmt::format("elements compared  {}\n", compared_);
+  if (worst_ > 0) text += fmt::format("greatest error over bound  {:.3g} ({})\n", worst_, worst_case_);
+  return text;
+}
+
+}  // namespace shardproof::harness

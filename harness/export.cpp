@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/export.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "kernels/core/errors.hpp"
+#include "kernels/core/files.hpp"
+#include "kernels/core/safetensors.hpp"
+#include "reference/oracle.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+constexpr const char* schema = "shardproof.export/1";
+
+using safetensors::entry;
+using safetensors::File;
+using Metadata = std::map<std::string, std::string>;
+
+/// What every file says of the run it belongs to.
+Metadata metadata_of(const TrainingJob& job) {
+  const double scale = job.track == Track::exact ? job.workload.loss_scale : 1.0;
+  return {{"schema", schema},
+          {"track", std::string(name_of(job.track))},
+          {"loss_scale", fmt::format("{}", scale)},
+          {"global_offset", "0"},
+          {"workload_hash", workload::hash(job.workload)},
+          {"workload", workload::print(job.workload)}};
+}
+
+std::string key_of(const Observable& o) {
+  const std::string kind(name_of(o.kind));
+  return o.name == kind ? kind : kind + "/" + o.name;
+}
+
+void add_observable(const Observable& o, double loss_scale, File& file) {
+  if (const auto* counts = std::get_if<std::vector<std::int64_t>>(&o.values)) {
+    file.entries.push_back(entry(key_of(o), o.dims, *counts));
+    return;
+  }
+  auto values = as_doubles(o.values);
+  if (o.kind == Observed::gradient) {
+    for (double& v : values) v /= loss_scale;
+  }
+  file.entries.push_back(entry(key_of(o), o.dims, values));
+  if (const auto* fixed = std::get_if<std::vector<Fixed>>(&o.values)) {
+    std::vector<std::int64_t> raw(fixed->size());
+    std::ranges::transform(*fixed, raw.begin(), &Fixed::raw);
+    file.entries.push_back(entry("raw/" + key_of(o), o.dims, raw));
+  }
+}
+
+std::vector<std::uint8_t> mask(const workload::Workload& w, workload::DropoutSite site, std::int64_t layer,
+                               std::int64_t step, std::int64_t elements) {
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(elements));
+  workload::dropout_stream(w, site, layer, step).words(0, words);
+  const auto threshold = workload::dropout_threshold(w.dropout);
+  std::vector<std::uint8_t> kept(words.size());
+  std::ranges::transform(words, kept.begin(), [=](std::uint32_t word) { return std::uint8_t{word >= threshold}; });
+  return kept;
+}
+
+void add_masks(const workload::Workload& w, const workload::Batch& batch, File& file) {
+  if (w.dropout == 0) return;
+  using workload::DropoutSite;
+  const Dims rows{batch.size(), w.sequence, w.hidden}, scores{batch.size(), w.heads, w.sequence, w.sequence};
+  const auto add = [&](const std::string& name, DropoutSite site, std::int64_t layer, const Dims& dims) {
+    file.entries.push_back(entry("dropout_mask/" + name, dims, mask(w, site, layer, batch.step, elements_of(dims))));
+  };
+  add("embedding", DropoutSite::embedding, 0, rows);
+  for (std::int64_t l = 0; l < w.layers; ++l) {
+    const auto block = fmt::format("blocks.{}.", l);
+    add(block + "attention_probability", DropoutSite::attention_probability, l, scores);
+    add(block + "attention_output", DropoutSite::attention_output, l, rows);
+    add(block + "mlp_output", DropoutSite::mlp_output, l, rows);
+  }
+}
+
+File step_file(const TrainingJob& job, const workload::Batch& batch, const std::vector<Observable>& shown) {
+  File file{.metadata = metadata_of(job), .entries = {}};
+  file.metadata["step"] = std::to_string(batch.step);
+  file.metadata["digest"] = digest_of(shown);
+  const Dims dims{batch.size(), batch.sequence};
+  file.entries.push_back(entry("tokens", dims, batch.tokens));
+  file.entries.push_back(entry("labels", dims, batch.labels));
+  file.entries.push_back(entry("documents", dims, batch.documents));
+  std::vector<std::uint8_t> labelled(batch.labels.size());
+  std::ranges::transform(batch.labels, labelled.begin(), [](std::int32_t label) { return std::uint8_t{label >= 0}; });
+  file.entries.push_back(entry("label_mask", dims, labelled));
+  add_masks(job.workload, batch, file);
+  const double loss_scale = job.track == Track::exact ? job.workload.loss_scale : 1.0;
+  for (const Observable& o : shown) add_observable(o, loss_scale, file);
+  return file;
+}
+
+/// The two oracles beside each other; adds the greatest difference of each tensor of the step.
+class Yardstick {
+ public:
+  explicit Yardstick(const TrainingJob& job) {
+    file_.metadata = metadata_of(job);
+    file_.metadata["track"] = "f32";
+    for (std::size_t i = 0; i < 2; ++i) oracles_[i] = reference::make_oracle(job.workload, i == 0 ? Track::f64 : Track::native);
+  }
+  void step(const workload::Batch& batch) {
+    const auto exact = oracles_[0]->step(batch), rounded = oracles_[1]->step(batch);
+    for (const Observable& e : exact) {
+      const auto r = std::ranges::find_if(rounded, [&](const auto& o) { return o.kind == e.kind && o.name == e.name; });
+      if (r == rounded.end() || size_of(r->values) != size_of(e.values)) continue;  // skipped by one of the two
+      const auto a = as_doubles(e.values), b = as_doubles(r->values);
+      double greatest = 0;
+      for (std::size_t i = 0; i < a.size(); ++i) greatest = std::max(greatest, std::fabs(a[i] - b[i]));
+      file_.entries.push_back(entry(fmt::format("f32/{}/{}", batch.step, key_of(e)), {1}, std::vector{greatest}));
+    }
+  }
+  const File& file() const { return file_; }
+
+ private:
+  std::array<std::unique_ptr<reference::Oracle>, 2> oracles_;
+  File file_;
+};
+
+/// A folder beside the wanted one, moved into place by commit(); removed if that never comes.
+class NewFolder {
+ public:
+  NewFolder(const std::filesystem::path& wanted, bool overwrite) : wanted_(wanted.lexically_normal()), overwrite_(overwrite) {
+    if (!wanted_.has_filename()) wanted_ = wanted_.parent_path();
+    if (exists(wanted_) && !overwrite) throw BadInput(fmt::format("{} exists already; choose another folder or give --overwrite", wanted.string()));
+    path_ = wanted_;
+    path_ += fmt::format(".writing-{}", getpid());
+    std::error_code error;
+    create_directories(path_, error);
+    if (error) throw WriteError(fmt::format("{}: cannot be made: {}", path_.string(), error.message()));
+  }
+  ~NewFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) remove_all(path_, ignored);
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  void commit() {
+    std::error_code error;
+    if (overwrite_) remove_all(wanted_, error);
+    if (!error) rename(path_, wanted_, error);
+    if (error) throw WriteError(fmt::format("{}: cannot be replaced: {}", wanted_.string(), error.message()));
+    path_.clear();
+  }
+
+ private:
+  std::filesystem::path wanted_, path_;
+  bool overwrite_;
+};
+
+}  // namespace
+
+std::string export_run(const TrainingJob& job, const workload::Corpus& corpus, const std::filesystem::path& folder,
+                       bool overwrite, bool yardstick) {
+  NewFolder out(folder, overwrite);
+  File initial{.metadata = metadata_of(job), .entries = {}};
+  for (const auto& p : workload::parameters(job.workload)) {
+    initial.entries.push_back(entry("parameter/" + p.name, p.dims, workload::initial_values(job.workload, p)));
+  }
+  safetensors::write(out.path() / "initial.safetensors", initial);
+
+  std::optional<Yardstick> measured;
+  if (yardstick) measured.emplace(job);
+  Digest digest;
+  const auto observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) {
+    digest.add(shown);
+    safetensors::write(out.path() / fmt::format("step-{:04}.safetensors", batch.step), step_file(job, batch, shown));
+    if (measured) measured->step(batch);
+  };
+  const auto trained = train(job, corpus, {.observed_steps = job.workload.steps, .observe = observe, .step = {}});
+  if (measured) safetensors::write(out.path() / "yardstick.safetensors", measured->file());
+
+  auto text = digest.finish();
+  nlohmann::ordered_json about = {{"schema", schema},
+                                  {"track", name_of(job.track)},
+                                  {"loss_scale", job.track == Track::exact ? job.workload.loss_scale : 1.0},
+                                  {"steps", std::ssize(trained.steps)},
+                                  {"microbatches", job.microbatches},
+                                  {"digest", text},
+                                  {"workload_hash", workload::hash(job.workload)},
+                                  {"workload", nlohmann::ordered_json::parse(workload::print(job.workload))}};
+  write_file(out.path() / "export.json", about.dump(2) + "\n");
+  out.commit();
+  return text;
+}
+
+}  // namespace shardproof::harness

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exports a training run for other programs: safetensors files that numpy alone can read.
+//
+//   export.json             schema, track, loss scale, steps, digest, workload and its hash
+//   initial.safetensors     parameter/NAME
+//   step-0001.safetensors   tokens, labels, documents i32 [samples, T]; label_mask u8 (1: the position has a label);
+//                           dropout_mask/SITE u8, where dropout is on; loss ([0]: null), norm, clip f64; skipped i64;
+//                           gradient/NAME, parameter/NAME, state/NAME
+//   yardstick.safetensors   f32/STEP/KIND/NAME f64 [1]: max |oracle(float) - oracle(double)| of that tensor
+//
+// Tensors are F64 in their logical shape, whole: `global_offset` 0 in every dimension. Gradients are unscaled, divided by
+// the loss scale. In `exact` a double may not hold all bits of a Q23.40, so raw/KIND/NAME i64 has the scaled integers.
+// Every file's metadata names schema, track, loss_scale, workload_hash and workload; a step's also `step` and the
+// `digest` of its observables alone.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "harness/training.hpp"
+
+namespace shardproof::harness {
+
+/// Trains the job's steps and writes all files into a folder that does not exist yet (or is replaced). The folder appears
+/// whole or not at all. Returns the digest of the run. Throws what train() throws, WriteError, and BadInput when the
+/// folder exists and `overwrite` is off.
+std::string export_run(const TrainingJob& job, const workload::Corpus& corpus, const std::filesystem::path& folder,
+                       bool overwrite, bool yardstick);
+
+}  // namespace shardproof::harness

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A suite: a list of entries, each of which stands for one case or many (suites/cases/README.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/case.hpp"
+#include "harness/judge.hpp"
+
+namespace shardproof::harness {
+
+struct Entry {
+  std::string name, why;
+  std::vector<Case> cases;
+  std::vector<Shown> shows = {Shown::gradient};  ///< what every one of them must show
+  std::int64_t pass = 0, unsupported = 0;        ///< verdicts expected when all of them run
+};
+
+struct Suite {
+  std::string name, why;
+  std::vector<Entry> entries;
+};
+
+/// The suite's text with everything expanded. `seed` replaces that of its random entries. Throws BadInput with every
+/// finding, one a line: not JSON, unknown, doubled or missing keys, wrong types, a name or a case that is there twice,
+/// expected counts that are not the number of cases. Workloads and strategies are read when a case runs, not here.
+Suite parse_suite(std::string_view text, std::string_view origin, std::optional<std::uint64_t> seed = {});
+
+/// A file of suites/cases by its name, or any other by its path. A built-in suite's counts must be those of its manifest
+/// in results/manifests, so that no entry is lost unnoticed (BadInput).
+Suite load_suite(std::string_view name_or_path, std::optional<std::uint64_t> seed = {});
+
+std::vector<std::string> suite_names();
+
+}  // namespace shardproof::harness
