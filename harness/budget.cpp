@@ -8,6 +8,7 @@
 #include "harness/options.hpp"
 #include "harness/predict/flops.hpp"
 #include "harness/predict/memory.hpp"
+#include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -39,8 +40,7 @@ JudgedPart judged_part(const TrainingJob& job, double seconds_allowed) {
   part.job.workload.batch = std::min(samples, few);
   if (oracle_seconds(job.workload, job.track, part.job.workload.batch, part.steps) > seconds_allowed) part.steps = 1;
   part.job.workload.steps = part.steps;
-  part.text = fmt::format("batch={} (of {}), {} step{}", part.job.workload.batch, samples, part.steps,
-                          part.steps == 1 ? "" : "s");
+  part.text = fmt::format("batch={} (of {}), {}", part.job.workload.batch, samples, counted(part.steps, "step"));
   return part;
 }
 
@@ -58,7 +58,8 @@ Footprint footprint(const TrainingJob& job, const JudgedPart* judged) {
 void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes) {
   const predict::Memory own = memory_of(job, job.track);
   const std::string needs = fmt::format(
-      "workload \"{}\" needs at least {} in track {} (parameters {}, gradients {}, optimizer state {}, saved tensors {})",
+      "workload \"{}\" needs at least {} in track {} (parameters {}, gradients {}, optimizer state {}, saved tensors "
+      "{})",
       job.workload.name, print_bytes(own.total()), name_of(job.track), print_bytes(own.parameter),
       print_bytes(own.gradient), print_bytes(own.optimizer_state), print_bytes(own.saved));
   if (own.total() > job.device_memory_bytes)
@@ -67,9 +68,10 @@ void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int
     throw OutOfMemory(fmt::format("{}, more than this machine's {}", needs, print_bytes(machine_bytes)));
   const Footprint bytes = footprint(job, judged);
   if (bytes.training + bytes.judging > machine_bytes)
-    throw OutOfMemory(fmt::format("{}, and judging it another {}, together more than this machine's {}: --no-check runs "
-                                  "it unchecked",
-                                  needs, print_bytes(bytes.judging), print_bytes(machine_bytes)));
+    throw OutOfMemory(
+        fmt::format("{}, and judging it another {}, together more than this machine's {}: --no-check runs "
+                    "it unchecked",
+                    needs, print_bytes(bytes.judging), print_bytes(machine_bytes)));
 }
 
 }  // namespace shardproof::harness

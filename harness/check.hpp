@@ -22,6 +22,7 @@ struct Selection {
   std::int64_t shard = 1, shards = 1;  ///< of what is left, every shards-th case from the shard-th on
 };
 
+/// Part of a suite that outlives it.
 struct Selected {
   const Entry* entry;
   const Case* value;
@@ -34,6 +35,7 @@ std::vector<Selected> select(const Suite& suite, const Selection& selection);
 void check_all(std::span<const Selected> cases, std::int64_t threads, const Environment& environment,
                const std::function<void(const Selected&, const Checked&)>& ended);
 
+/// What has ended so far; the suite outlives it.
 class Tally {
  public:
   void add(const Selected& selected, const Checked& checked);

@@ -24,7 +24,8 @@ workload::Workload workload_of(const Case& value) {
   return workload::load(value.workload, settings);
 }
 
-void judge(const Case& value, std::span<const Shown> shows, Record& record) {
+void judge(const Case& value, std::span<const Shown> shows, Checked& checked) {
+  Record& record = checked.record;
   const auto strategy = plan::parse_strategy(value.strategy);
   record.strategy = plan::print(strategy);
   TrainingJob job;
@@ -46,6 +47,7 @@ void judge(const Case& value, std::span<const Shown> shows, Record& record) {
   record.reason = judgement.reason;
   record.compared = judgement.compared;
   record.digest = judgement.digest;
+  checked.worst = judgement.worst_name;
   record.ledgers = trained.ledgers;
   record.forms = trained.forms;
   if (job.track != Track::exact) record.figures.emplace_back("error_over_bound", judgement.worst);
@@ -76,7 +78,7 @@ Checked check_case(const Case& value, std::span<const Shown> shows, const Enviro
   record.rerun = rerun_of(value, shows);
   record.environment = environment;
   try {
-    judge(value, shows, record);
+    judge(value, shows, checked);
     checked.code = exit_code_of(record.verdict);
   } catch (const Interrupted&) {
     throw;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "harness/case.hpp"
 #include "harness/environment.hpp"
@@ -17,6 +18,7 @@ inline constexpr std::int64_t case_steps = 3;
 struct Checked {
   Record record;  ///< a figure "error_over_bound" in f64 and native, "seconds" always
   ExitCode code = ExitCode::internal;
+  std::string worst;  ///< the observable of that error
 };
 
 /// Trains every step of the case with poison on, judges each, and holds ledgers against forms. What goes wrong is in the

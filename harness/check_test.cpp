@@ -43,7 +43,8 @@ TEST(Check, SelectsByFilterTrackAndShard) {
 
 TEST(Check, APassHasEverything) {
   Tally tally;
-  const auto all = check(suite_of({tiny}, 1, 0), tally);
+  const Suite suite = suite_of({tiny}, 1, 0);
+  const auto all = check(suite, tally);
   const Record& record = all.at(0).record;
   EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
   EXPECT_EQ(record.case_text, print(tiny));
@@ -78,7 +79,8 @@ TEST(Check, WhatWentWrongIsInTheRecordAndTheCode) {
   ranks.ranks = 2;
   const auto of = [](const Case& value, std::int64_t unsupported = 0, std::vector<Shown> shows = {Shown::gradient}) {
     Tally tally;
-    const auto all = check(suite_of({value}, 1 - unsupported, unsupported, std::move(shows)), tally);
+    const Suite suite = suite_of({value}, 1 - unsupported, unsupported, std::move(shows));
+    const auto all = check(suite, tally);
     EXPECT_FALSE(all.at(0).record.reason.empty());
     return std::pair{all.at(0).record.verdict, tally.code()};
   };
@@ -92,7 +94,8 @@ TEST(Check, WhatWentWrongIsInTheRecordAndTheCode) {
 
 TEST(Check, ACaseThatIsExpectedToBeRefusedAndIsNotFails) {
   Tally tally;
-  check(suite_of({tiny}, 0, 1), tally);
+  const Suite suite = suite_of({tiny}, 0, 1);
+  check(suite, tally);
   EXPECT_EQ(tally.code(), ExitCode::check_failed);
   EXPECT_EQ(tally.unexpected().size(), 1u);
 }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/environment.hpp"
 
-#include <cblas.h>
-#include <sched.h>
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
+#include <cblas.h>
 #include <dnnl.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "harness/build_info.hpp"
 #include "harness/json_fields.hpp"
@@ -51,7 +50,8 @@ std::int64_t group_memory_limit() {
   };
   const std::filesystem::path root = "/sys/fs/cgroup";
   if (const std::string group = first_line("/proc/self/cgroup"); group.starts_with("0::/"))
-    for (auto folder = std::filesystem::path(group.substr(3)); folder.has_relative_path(); folder = folder.parent_path())
+    for (auto folder = std::filesystem::path(group.substr(3)); folder.has_relative_path();
+         folder = folder.parent_path())
       lower(root / folder.relative_path() / "memory.max");
   lower(root / "memory.max");
   lower(root / "memory/memory.limit_in_bytes");
@@ -68,8 +68,7 @@ Environment environment() {
   found.system = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
   found.processor = processor(name.machine);
   found.cores = usable_cores();
-  found.memory_bytes =
-      std::min(std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE), group_memory_limit());
+  found.memory_bytes = std::min(std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE), group_memory_limit());
   found.compiler = build_info.compiler;
   found.flags = build_info.flags;
   found.preset = build_info.preset;

@@ -10,9 +10,9 @@
 namespace shardproof::harness {
 namespace {
 
-constexpr ExitCode worst_first[] = {ExitCode::interrupted,  ExitCode::internal,    ExitCode::rank_lost,
+constexpr ExitCode worst_first[] = {ExitCode::interrupted,  ExitCode::internal,      ExitCode::rank_lost,
                                     ExitCode::hang,         ExitCode::out_of_memory, ExitCode::write_failed,
-                                    ExitCode::environment,  ExitCode::usage,       ExitCode::non_finite,
+                                    ExitCode::environment,  ExitCode::usage,         ExitCode::non_finite,
                                     ExitCode::check_failed, ExitCode::inconclusive};
 
 template <class... Kinds>

@@ -26,7 +26,8 @@ enum class ExitCode : std::int32_t {
 /// Of several that apply, the one that counts: 130, 10, 9, 8, 6, 5, 4, 2, 7, 1, 3, 0.
 ExitCode worst(std::initializer_list<ExitCode> codes);
 
-/// The code that belongs to an exception (kernels/core/errors.hpp, Interrupted, std::bad_alloc); internal for any other.
+/// The code that belongs to an exception (kernels/core/errors.hpp, Interrupted, std::bad_alloc); internal for any
+/// other.
 ExitCode exit_code_of(const std::exception& error);
 
 }  // namespace shardproof::harness

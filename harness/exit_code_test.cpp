@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/exit_code.hpp"
 
-#include <gtest/gtest.h>
-
 #include <new>
+
+#include <gtest/gtest.h>
 
 #include "harness/signals.hpp"
 #include "harness/verdict.hpp"
@@ -13,10 +13,9 @@ namespace shardproof::harness {
 namespace {
 
 TEST(ExitCode, WorstFollowsTheAgreedOrder) {
-  const ExitCode order[] = {ExitCode::interrupted,   ExitCode::internal,     ExitCode::rank_lost,
-                            ExitCode::hang,          ExitCode::out_of_memory, ExitCode::write_failed,
-                            ExitCode::environment,   ExitCode::usage,        ExitCode::non_finite,
-                            ExitCode::check_failed,  ExitCode::inconclusive, ExitCode::pass};
+  const ExitCode order[] = {ExitCode::interrupted,   ExitCode::internal,     ExitCode::rank_lost,    ExitCode::hang,
+                            ExitCode::out_of_memory, ExitCode::write_failed, ExitCode::environment,  ExitCode::usage,
+                            ExitCode::non_finite,    ExitCode::check_failed, ExitCode::inconclusive, ExitCode::pass};
   for (std::size_t i = 0; i < std::size(order); ++i)
     for (std::size_t j = i; j < std::size(order); ++j) {
       EXPECT_EQ(worst({order[i], order[j]}), order[i]);

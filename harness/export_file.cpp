@@ -23,13 +23,11 @@ struct Kind {
 };
 
 constexpr std::array kinds = {
-    Kind{"raw/", Dtype::i64, true},        Kind{"parameter/", Dtype::f64, true},
-    Kind{"gradient/", Dtype::f64, true},   Kind{"state/", Dtype::f64, true},
-    Kind{"tokens", Dtype::i32, false},     Kind{"labels", Dtype::i32, false},
-    Kind{"documents", Dtype::i32, false},  Kind{"label_mask", Dtype::u8, false},
-    Kind{"dropout_mask/", Dtype::u8, false}, Kind{"loss", Dtype::f64, false},
-    Kind{"norm", Dtype::f64, false},       Kind{"clip", Dtype::f64, false},
-    Kind{"skipped", Dtype::i64, false},    Kind{"f32/", Dtype::f64, false},
+    Kind{"raw/", Dtype::i64, true},       Kind{"parameter/", Dtype::f64, true}, Kind{"gradient/", Dtype::f64, true},
+    Kind{"state/", Dtype::f64, true},     Kind{"tokens", Dtype::i32, false},    Kind{"labels", Dtype::i32, false},
+    Kind{"documents", Dtype::i32, false}, Kind{"label_mask", Dtype::u8, false}, Kind{"dropout_mask/", Dtype::u8, false},
+    Kind{"loss", Dtype::f64, false},      Kind{"norm", Dtype::f64, false},      Kind{"clip", Dtype::f64, false},
+    Kind{"skipped", Dtype::i64, false},   Kind{"f32/", Dtype::f64, false},
 };
 
 class Examiner {
@@ -60,8 +58,8 @@ class Examiner {
       return;
     }
     if (entry.dtype != kind->dtype)
-      findings.push_back(fmt::format("tensor \"{}\" is of type {}, not {}", entry.name, name_of(entry.dtype),
-                                     name_of(kind->dtype)));
+      findings.push_back(
+          fmt::format("tensor \"{}\" is of type {}, not {}", entry.name, name_of(entry.dtype), name_of(kind->dtype)));
     if (kind->of_parameter && parameters_) examine_parameter(entry);
   }
 
@@ -76,7 +74,8 @@ class Examiner {
       findings.push_back(fmt::format("tensor \"{}\": its workload has no parameter \"{}\"", text, name));
     else if (found->dims != entry.dims)
       findings.push_back(fmt::format("tensor \"{}\" has {} dims and {} elements, its workload says {} and {}", text,
-                                     entry.dims.size(), elements_of(entry.dims), found->dims.size(), found->elements()));
+                                     entry.dims.size(), elements_of(entry.dims), found->dims.size(),
+                                     found->elements()));
   }
 
   std::optional<std::vector<workload::Parameter>> parameters_;

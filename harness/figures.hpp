@@ -22,8 +22,8 @@ std::optional<std::array<double, 3>> tokens_per_second(const Trained& trained);
 struct Learning {
   double first_loss = 0, last_loss = 0, mean = 0;
   std::int64_t steps = 0, tokens = 0;  ///< that the mean is over
-  /// Markov source only: its entropy, below which no honest mean stays, and the standard error of `mean` that comes from
-  /// the source alone.
+  /// Markov source only: its entropy, below which no honest mean stays, and the standard error of `mean` that comes
+  /// from the source alone.
   std::optional<double> floor = {}, standard_error = {};
 
   /// The mean lies more than 4 standard errors below the floor: the model has seen its labels.

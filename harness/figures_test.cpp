@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/figures.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "harness/budget.hpp"
 #include "harness/predict/memory.hpp"
@@ -13,8 +13,7 @@ namespace shardproof::harness {
 namespace {
 
 engine::StepResult step(std::int64_t tokens, std::optional<double> loss) {
-  return {.step = 1, .tokens = tokens, .loss = loss,
-          .skipped = loss ? engine::Skipped::no : engine::Skipped::no_label};
+  return {.step = 1, .tokens = tokens, .loss = loss, .skipped = loss ? engine::Skipped::no : engine::Skipped::no_label};
 }
 
 TEST(Quartiles, LieBetweenOrderStatistics) {
@@ -99,7 +98,8 @@ TEST(Budget, TheJudgedPartIsCutToTheTimeAllowed) {
 
 TEST(Budget, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
   TrainingJob tiny = job("tiny", Track::exact);
-  const std::int64_t need = predict::memory(tiny.workload, predict::role_bytes(tiny.track), tiny.workload.batch, 1).total();
+  const std::int64_t need =
+      predict::memory(tiny.workload, predict::role_bytes(tiny.track), tiny.workload.batch, 1).total();
   constexpr std::int64_t large = std::int64_t{1} << 40;
   tiny.device_memory_bytes = need;
   EXPECT_NO_THROW(refuse_too_large(tiny, nullptr, large));

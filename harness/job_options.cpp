@@ -48,7 +48,8 @@ std::string JobOptions::case_text() const {
 }
 
 std::vector<std::string> JobOptions::words() const {
-  std::vector<std::string> words = {"--workload", workload_,    "--track", std::string(name_of(given_track_.value_or(track_))),
+  std::vector<std::string> words = {"--workload", workload_,
+                                    "--track",    std::string(name_of(given_track_.value_or(track_))),
                                     "--strategy", strategy()};
   for (const std::string& setting : settings()) words.insert(words.end(), {"--set", setting});
   if (device_memory_) words.insert(words.end(), {"--device-memory", std::to_string(*device_memory_)});

@@ -33,7 +33,8 @@ ordered_json parse_object(std::string_view text, std::string_view origin) {
     const std::string message = error.what();
     throw BadInput(fmt::format("{}: not JSON: {}", origin, message.substr(message.find(']') + 2)));
   }
-  if (!object.is_object()) throw BadInput(fmt::format("{}: a JSON object is expected, not {}", origin, object.type_name()));
+  if (!object.is_object())
+    throw BadInput(fmt::format("{}: a JSON object is expected, not {}", origin, object.type_name()));
   throw_findings(findings);
   return object;
 }

@@ -16,8 +16,8 @@ namespace shardproof::harness {
 /// object, a doubled key at any depth.
 nlohmann::ordered_json parse_object(std::string_view text, std::string_view origin);
 
-/// Takes the fields of an object one by one. What is wrong goes to `findings`, one sentence each, starting with `origin`;
-/// the value returned is then empty.
+/// Takes the fields of an object one by one. What is wrong goes to `findings`, one sentence each, starting with
+/// `origin`; the value returned is then empty.
 class Fields {
  public:
   Fields(const nlohmann::ordered_json& object, std::string origin, std::vector<std::string>& findings);

@@ -19,7 +19,7 @@ constexpr double yardstick_factor = 8;
 
 /// Draws of float's error: from the parameters as they are, then from parameters that are each moved by a unit in the last
 /// place at most. One draw is no measure of a tensor of few elements: its error is 0 when the roundings happen to cancel.
-constexpr std::int64_t most_draws = 8;
+constexpr std::int64_t most_draws = 16;
 
 /// x, or one of its neighbours.
 float moved(float x, std::uint32_t random) {
@@ -196,7 +196,7 @@ Comparison Expectation::compare(const Observable& candidate, const Observable& o
   const auto& bounds = bounds_.at({oracle.kind, oracle.name});
   Comparison result = compare_bounded(values, right, bounds);
   // A draw only widens bounds: what is inside now would be inside after all of them.
-  while (result.outside > 0 && oracle.kind < Observed::skipped && draws_ < most_draws && draw()) {
+  while (result.worst > 0.5 && oracle.kind < Observed::skipped && draws_ < most_draws && draw()) {
     result = compare_bounded(values, right, bounds);
   }
   return result;

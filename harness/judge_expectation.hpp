@@ -42,7 +42,7 @@ class Expectation {
   void advance(const ObservableIndex& candidate);
 
   const std::vector<Observable>& observables() const { return observables_; }
-  /// Draws further errors of float before it calls anything outside.
+  /// Draws further errors of float where the candidate is not well inside, all of them before it is outside.
   Comparison compare(const Observable& candidate, const Observable& oracle);
   /// How far a multiple of the oracle's tensor may be from a multiple and still be called one.
   double slack(const Observable& oracle) const;

@@ -48,8 +48,8 @@ std::string junit(const std::vector<Ended>& cases) {
     body += fmt::format("  <testcase classname=\"shardproof\" name=\"{}\" time=\"{:.3f}\"", escaped(ended.case_text),
                         ended.seconds);
     body += element.empty() ? "/>\n"
-                            : fmt::format(">\n    <{} type=\"{}\" message=\"{}&#10;rerun: {}\"/>\n  </testcase>\n", element,
-                                          name_of(ended.verdict), escaped(ended.reason), escaped(ended.rerun));
+                            : fmt::format(">\n    <{} type=\"{}\" message=\"{}&#10;rerun: {}\"/>\n  </testcase>\n",
+                                          element, name_of(ended.verdict), escaped(ended.reason), escaped(ended.rerun));
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardproof\" tests=\"{}\" failures=\"{}\" "

@@ -15,8 +15,8 @@ struct Ended {
   double seconds = 0;
 };
 
-/// The cases as JUnit XML. fail, mistrusted and inconclusive are failures; error is an error; unsupported and skipped are
-/// skipped.
+/// The cases as JUnit XML. fail, mistrusted and inconclusive are failures; error is an error; unsupported and skipped
+/// are skipped.
 std::string junit(const std::vector<Ended>& cases);
 
 }  // namespace shardproof::harness

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/options.hpp"
 
-#include <errno.h>
-
 #include <cmath>
 #include <deque>
 #include <functional>
 #include <limits>
 
 #include <CLI/CLI.hpp>
+#include <errno.h>
 #include <fmt/format.h>
 
 #include "harness/json_fields.hpp"
@@ -91,7 +90,8 @@ Options::~Options() = default;
 
 Options& Options::flag(const std::string& name, bool& value, const std::string& help) {
   state_->names.push_back(name);
-  state_->app.add_flag_callback(name, [&value] { value = true; }, help);
+  state_->app.add_flag_callback(
+      name, [&value] { value = true; }, help);
   return *this;
 }
 
@@ -102,9 +102,8 @@ Options& Options::text(const std::string& name, std::string& value, const std::s
 
 Options& Options::number(const std::string& name, std::optional<std::int64_t>& value, std::int64_t minimum,
                          std::int64_t maximum, const std::string& help) {
-  state_->add(name, "N", help, false, [&value, minimum, maximum](const std::string& text) {
-    value = parse_count(text, minimum, maximum);
-  });
+  state_->add(name, "N", help, false,
+              [&value, minimum, maximum](const std::string& text) { value = parse_count(text, minimum, maximum); });
   return *this;
 }
 
@@ -119,9 +118,8 @@ Options& Options::bytes(const std::string& name, std::optional<std::int64_t>& va
 }
 
 Options& Options::track(std::optional<Track>& value, const std::string& help) {
-  state_->add("--track", "exact|f64|native", help, false, [&value](const std::string& text) {
-    value = parse_track(text);
-  });
+  state_->add("--track", "exact|f64|native", help, false,
+              [&value](const std::string& text) { value = parse_track(text); });
   return *this;
 }
 

@@ -15,8 +15,8 @@
 
 namespace shardproof::harness {
 
-/// Each declaration takes the option's name ("--steps"), the variable (whose value is the default, and which must outlive
-/// parse), and one line of help. An option is given at most once, but for lists.
+/// Each declaration takes the option's name ("--steps"), the variable (whose value is the default, and which must
+/// outlive parse), and one line of help. An option is given at most once, but for lists.
 class Options {
  public:
   explicit Options(const Command& command);
@@ -25,8 +25,8 @@ class Options {
   Options& flag(const std::string& name, bool& value, const std::string& help);
   Options& text(const std::string& name, std::string& value, const std::string& what, const std::string& help);
   /// A whole number in [minimum, maximum].
-  Options& number(const std::string& name, std::optional<std::int64_t>& value, std::int64_t minimum, std::int64_t maximum,
-                  const std::string& help);
+  Options& number(const std::string& name, std::optional<std::int64_t>& value, std::int64_t minimum,
+                  std::int64_t maximum, const std::string& help);
   /// Seconds, at least 0: "90", "1.5", or with a unit s, m or h.
   Options& seconds(const std::string& name, std::optional<double>& value, const std::string& help);
   /// Bytes, with K, M, G or T for powers of 1024.
@@ -40,8 +40,8 @@ class Options {
   /// The words that are no options.
   Options& words(std::vector<std::string>& values, const std::string& what, const std::string& help);
 
-  /// False when --help was asked for and printed. Throws BadInput with every finding, one a line: an unknown option (with
-  /// the nearest one), a doubled one, a missing or wrong value.
+  /// False when --help was asked for and printed. Throws BadInput with every finding, one a line: an unknown option
+  /// (with the nearest one), a doubled one, a missing or wrong value.
   bool parse(std::span<const std::string> args);
 
  private:

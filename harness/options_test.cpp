@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/options.hpp"
 
-#include <gtest/gtest.h>
-
 #include <limits>
+
+#include <gtest/gtest.h>
 
 #include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
@@ -49,8 +49,8 @@ std::string refusal(std::vector<std::string> args, bool with_words = true) {
 }
 
 TEST(Options, TakesEveryKind) {
-  const Given given = parse({"--steps", "7", "--device-memory=4K", "--time-budget", "1.5m", "--track", "f64", "--set", "a=1",
-                             "--set=b=x y", "--shard", "2/3", "--poison", "one", "two"});
+  const Given given = parse({"--steps", "7", "--device-memory=4K", "--time-budget", "1.5m", "--track", "f64", "--set",
+                             "a=1", "--set=b=x y", "--shard", "2/3", "--poison", "one", "two"});
   EXPECT_EQ(given.steps, 7);
   EXPECT_EQ(given.memory, 4096);
   EXPECT_EQ(given.budget, 90);
@@ -139,9 +139,17 @@ TEST(RerunLine, IsReadBackByAShell) {
   EXPECT_TRUE(line.ends_with(" run --strategy 'dp1 microbatches=4' 'it'\\''s' '' '$HOME' a=b")) << line;
 }
 
-TEST(Table, PadsColumns) {
-  EXPECT_EQ(table({{"a", "bbb", "c"}, {"aa", "b"}, {}}), "a   bbb  c\naa  b\n\n");
+TEST(Printable, KeepsTextAndHidesTheRest) {
+  EXPECT_EQ(printable("a\tb\nc \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"),
+            "a\tb\nc \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+  EXPECT_EQ(printable(std::string_view("\x1b[31m\0\x7f", 7)), "?[31m??");
+  EXPECT_EQ(printable("\xff\xc3"), "??");    // no first byte; cut off
+  EXPECT_EQ(printable("\xc3z\xa9"), "?z?");  // no continuation; a continuation alone
+  EXPECT_EQ(printable("\xe2\x82"), "??");
+  EXPECT_EQ(printable("\xc0\xaf"), "??");  // overlong
 }
+
+TEST(Table, PadsColumns) { EXPECT_EQ(table({{"a", "bbb", "c"}, {"aa", "b"}, {}}), "a   bbb  c\naa  b\n\n"); }
 
 }  // namespace
 }  // namespace shardproof::harness

@@ -40,7 +40,8 @@ Counts counts_of(Fields& fields, const std::string& key, const std::string& orig
 Figures figures_of(Fields& fields) {
   Figures figures;
   for (const auto& [name, value] : fields.object("figures").items()) {
-    if (!value.is_number() && !value.is_null()) fields.report(fmt::format("figures: \"{}\" must be a number or null", name));
+    if (!value.is_number() && !value.is_null())
+      fields.report(fmt::format("figures: \"{}\" must be a number or null", name));
     figures.emplace_back(name, value.is_number() ? value.get<double>() : std::nan(""));
   }
   return figures;
@@ -135,7 +136,8 @@ Record parse_record(std::string_view json_text, std::string_view origin) {
   convert(fields, [&] { record.environment = parse_environment(environment, "environment"); });
   fields.finish();
 
-  for (const auto& [name, hash] : {std::pair("digest", record.digest), std::pair("workload_hash", record.workload_hash)})
+  for (const auto& [name, hash] :
+       {std::pair("digest", record.digest), std::pair("workload_hash", record.workload_hash)})
     if (!hash.empty() && !is_sha256(hash)) fields.report(fmt::format("\"{}\" is not 64 hexadecimal digits", name));
   const bool passed = record.verdict == Verdict::pass;
   if (passed && record.compared == 0) fields.report("a pass that compared nothing is none");

@@ -29,13 +29,13 @@ struct Record {
   Track track = Track::exact;
   std::string device = "cpu", transport = "threads", contract = "EXACT";
   Verdict verdict = Verdict::error;
-  std::string reason = {};         ///< one sentence; "" only for pass
-  std::string judged = {};         ///< "full", "unchecked", or what the judged part was cut to
-  std::string digest = {};         ///< 64 hexadecimal digits; "" where there is none
+  std::string reason = {};    ///< one sentence; "" only for pass
+  std::string judged = {};    ///< "full", "unchecked", or what the judged part was cut to
+  std::string digest = {};    ///< 64 hexadecimal digits; "" where there is none
   std::int64_t compared = 0;  ///< elements compared with the oracle
-  Counts ledgers = {};             ///< counted: "memory_parameter_peak_bytes"
-  Counts forms = {};               ///< predicted, under the name of the ledger that each is held against
-  Figures figures = {};            ///< measured; a value that is not finite is written as null
+  Counts ledgers = {};        ///< counted: "memory_parameter_peak_bytes"
+  Counts forms = {};          ///< predicted, under the name of the ledger that each is held against
+  Figures figures = {};       ///< measured; a value that is not finite is written as null
   std::string rerun = {};
   Environment environment = {};
 };

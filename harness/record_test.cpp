@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/record.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "kernels/core/errors.hpp"
@@ -105,8 +104,9 @@ TEST(Record, WrongValuesAreNamed) {
     return refusal(object);
   };
   EXPECT_EQ(with("verdikt", 1), "f:1: unknown key \"verdikt\": did you mean \"verdict\"?");
-  EXPECT_EQ(with("verdict", "ok"), "f:1: unknown verdict \"ok\": did you mean \"error\"?\n"
-                                   "f:1: \"reason\" must be empty for a pass, and only then");
+  EXPECT_EQ(with("verdict", "ok"),
+            "f:1: unknown verdict \"ok\": did you mean \"error\"?\n"
+            "f:1: \"reason\" must be empty for a pass, and only then");
   EXPECT_EQ(with("ranks", 0), "f:1: \"ranks\" is 0, which is below 1");
   EXPECT_EQ(with("ranks", 1.5), "f:1: \"ranks\" must be a whole number of 64 bits, not number");
   EXPECT_EQ(with("compared", 0), "f:1: a pass that compared nothing is none");
@@ -127,7 +127,8 @@ TEST(Record, DoubledKeysAndBrokenTextAreRefused) {
   nested.insert(nested.find("\"cores\""), "\"cores\":1,");
   EXPECT_THROW(parse_record(nested, "here"), BadInput);
   EXPECT_THROW(parse_record(text.substr(0, text.size() / 2), "here"), BadInput);
-  for (const char* other : {"", "[]", "null", "{}", "1", "{} {}"}) EXPECT_THROW(parse_record(other, "here"), BadInput) << other;
+  for (const char* other : {"", "[]", "null", "{}", "1", "{} {}"})
+    EXPECT_THROW(parse_record(other, "here"), BadInput) << other;
 }
 
 TEST(Record, AFormThatDiffersFromItsLedgerIsADisagreement) {

@@ -19,10 +19,11 @@ Judgement judge_apart(const JudgedPart& part, const workload::Corpus& corpus) {
   TrainingJob job = part.job;
   job.poison = true;
   Judge judge(job.workload, job.track, {.steps = part.steps});
-  train(job, corpus,
-        {.observed_steps = part.steps,
-         .observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) { judge.step(batch, shown); },
-         .step = {}});
+  train(
+      job, corpus,
+      {.observed_steps = part.steps,
+       .observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) { judge.step(batch, shown); },
+       .step = {}});
   return judge.finish();
 }
 

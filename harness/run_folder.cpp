@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/run_folder.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
@@ -60,7 +59,8 @@ void write_all(int file, std::string_view text, const std::filesystem::path& pat
 }
 
 bool same_file(int file, const std::filesystem::path& path) {
-  struct stat a {}, b {};
+  struct stat a {
+  }, b{};
   return fstat(file, &a) == 0 && stat(path.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
@@ -164,10 +164,11 @@ void RunFolder::summarise(ExitCode code, const std::string& command_line) {
     verdicts[name] = std::ranges::count(ended_, verdict_named(name), &Ended::verdict);
   const nlohmann::ordered_json summary = {
       {"schema", summary_schema}, {"command", command_line}, {"exit_code", static_cast<int>(code)},
-      {"cases", ended_.size()},           {"verdicts", verdicts},
+      {"cases", ended_.size()},   {"verdicts", verdicts},
   };
   write_file(path_ / junit_name, junit(ended_));
-  write_file(path_ / summary_name, summary.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_file(path_ / summary_name,
+             summary.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace shardproof::harness

@@ -14,12 +14,12 @@
 
 namespace shardproof::harness {
 
-/// Locked while it lives. At every moment records.jsonl holds whole records only; summary.json and junit.xml appear whole
-/// when the run ends.
+/// Locked while it lives. At every moment records.jsonl holds whole records only; summary.json and junit.xml appear
+/// whole when the run ends.
 class RunFolder {
  public:
-  /// Makes the folder ("" : results/runs/<UTC time>, a new one) and an empty records.jsonl. Throws BadInput: it holds a run
-  /// and `overwrite` is off, or another process (named) is writing it. Throws WriteError: it cannot be written.
+  /// Makes the folder ("" : results/runs/<UTC time>, a new one) and an empty records.jsonl. Throws BadInput: it holds a
+  /// run and `overwrite` is off, or another process (named) is writing it. Throws WriteError: it cannot be written.
   RunFolder(const std::filesystem::path& path, bool overwrite);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;

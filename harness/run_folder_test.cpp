@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/run_folder.hpp"
 
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <csignal>
-#include <fstream>
 
 #include "harness/signals.hpp"
 #include "harness/validate.hpp"
@@ -28,8 +29,12 @@ class RunFolderTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   static Record record(const std::string& name) {
-    return {.case_text = name, .verdict = Verdict::fail, .reason = "<it> differs & \"so\"", .figures = {{"seconds", 1.5}},
-            .rerun = "shardproof run", .environment = environment()};
+    return {.case_text = name,
+            .verdict = Verdict::fail,
+            .reason = "<it> differs & \"so\"",
+            .figures = {{"seconds", 1.5}},
+            .rerun = "shardproof run",
+            .environment = environment()};
   }
   static ExitCode run(RunFolder& folder, std::initializer_list<const char*> names) {
     return folder.run("shardproof run", [&] {
@@ -61,8 +66,10 @@ TEST_F(RunFolderTest, HoldsWhatWasRun) {
   std::ranges::sort(names);
   EXPECT_EQ(names, (std::vector<std::string>{"junit.xml", "records.jsonl", "summary.json"}));
   const std::string junit = read_file(path / "junit.xml");
-  EXPECT_NE(junit.find("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\" time=\"3.000\""), std::string::npos) << junit;
-  EXPECT_NE(junit.find("&lt;it&gt; differs &amp; &quot;so&quot;&#10;rerun: shardproof run"), std::string::npos) << junit;
+  EXPECT_NE(junit.find("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\" time=\"3.000\""), std::string::npos)
+      << junit;
+  EXPECT_NE(junit.find("&lt;it&gt; differs &amp; &quot;so&quot;&#10;rerun: shardproof run"), std::string::npos)
+      << junit;
 }
 
 TEST_F(RunFolderTest, ARunIsKeptUnlessItMayBeOverwritten) {
@@ -71,9 +78,10 @@ TEST_F(RunFolderTest, ARunIsKeptUnlessItMayBeOverwritten) {
     run(folder, {"one"});
   }
   const std::string before = read_file(root_ / "x/records.jsonl");
-  EXPECT_EQ(refusal(root_ / "x"), (root_ / "x").string() + " holds a run already: choose another --out, or --overwrite it");
+  EXPECT_EQ(refusal(root_ / "x"),
+            (root_ / "x").string() + " holds a run already: choose another --out, or --overwrite it");
   EXPECT_EQ(read_file(root_ / "x/records.jsonl"), before);
-  EXPECT_EQ(validate(root_ / "x"), "a run of 1 records");
+  EXPECT_EQ(validate(root_ / "x"), "a run of 1 record");
   {
     RunFolder folder(root_ / "x", true);
     EXPECT_FALSE(fs::exists(root_ / "x/summary.json"));
@@ -93,8 +101,8 @@ TEST_F(RunFolderTest, OtherFilesInTheFolderStay) {
 
 TEST_F(RunFolderTest, ASecondWriterIsToldByWhom) {
   RunFolder folder(root_ / "x", false);
-  const std::string expected = (root_ / "x").string() + " is being written by process " + std::to_string(getpid()) +
-                               ": choose another --out";
+  const std::string expected =
+      (root_ / "x").string() + " is being written by process " + std::to_string(getpid()) + ": choose another --out";
   EXPECT_EQ(refusal(root_ / "x"), expected);
   EXPECT_EQ(refusal(root_ / "x", true), expected);
   EXPECT_TRUE(fs::exists(root_ / "x/records.jsonl")) << "the refused one must not touch the folder";
@@ -108,7 +116,7 @@ TEST_F(RunFolderTest, TheLockOfADeadProcessDoesNotHold) {
 TEST_F(RunFolderTest, RecordsAreOnTheDiskBeforeTheRunEnds) {
   RunFolder folder(root_ / "x", false);
   folder.add(record("one"));
-  EXPECT_EQ(validate(root_ / "x/records.jsonl"), "1 records");
+  EXPECT_EQ(validate(root_ / "x/records.jsonl"), "1 record");
   EXPECT_THROW(validate(root_ / "x"), BadInput) << "a run that did not end is no run";
 }
 
@@ -123,7 +131,7 @@ TEST_F(RunFolderTest, WhenTheWorkThrowsTheSummarySaysSo) {
                  Interrupted);
   }
   EXPECT_NE(read_file(root_ / "x/summary.json").find("\"exit_code\": 130"), std::string::npos);
-  EXPECT_EQ(validate(root_ / "x"), "a run of 1 records");
+  EXPECT_EQ(validate(root_ / "x"), "a run of 1 record");
 }
 
 TEST_F(RunFolderTest, WhereItCannotBeWrittenItSaysWhy) {
@@ -160,7 +168,7 @@ TEST_F(RunFolderTest, AFullDiskLeavesWholeRecords) {
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(validate(path / "records.jsonl"), "1 records");
+  EXPECT_EQ(validate(path / "records.jsonl"), "1 record");
 }
 
 TEST_F(RunFolderTest, CutRecordsAreFound) {
@@ -170,8 +178,8 @@ TEST_F(RunFolderTest, CutRecordsAreFound) {
     validate(root_ / "cut.jsonl");
     FAIL();
   } catch (const BadInput& error) {
-    EXPECT_EQ(error.what(), (root_ / "cut.jsonl").string() +
-                                ":2: the record does not end with a newline: it was cut off");
+    EXPECT_EQ(error.what(),
+              (root_ / "cut.jsonl").string() + ":2: the record does not end with a newline: it was cut off");
   }
   std::ofstream(root_ / "empty.jsonl");
   EXPECT_THROW(validate(root_ / "empty.jsonl"), BadInput);

@@ -17,13 +17,13 @@ using Row = std::vector<std::string>;
 Row throughput(const Trained& trained) {
   const auto rate = tokens_per_second(trained);
   if (!rate) return {"throughput", "not measured: it takes a second step"};
-  return {"throughput", fmt::format("{:.0f} tokens/s (quartiles {:.0f} to {:.0f}, {} steps after the first)", (*rate)[1],
-                                    (*rate)[0], (*rate)[2], trained.steps.size() - 1)};
+  return {"throughput", fmt::format("{:.0f} tokens/s (quartiles {:.0f} to {:.0f}, {} steps after the first)",
+                                    (*rate)[1], (*rate)[0], (*rate)[2], trained.steps.size() - 1)};
 }
 
 Row learning_row(const Learning& learned) {
-  std::string text = fmt::format("loss {:.4f} to {:.4f}; mean of the last {} {:.4f}", learned.first_loss, learned.last_loss,
-                                 learned.steps, learned.mean);
+  std::string text = fmt::format("loss {:.4f} to {:.4f}; mean of the last {} {:.4f}", learned.first_loss,
+                                 learned.last_loss, learned.steps, learned.mean);
   if (learned.floor)
     text += fmt::format(", {:+.2f} % from the source's entropy {:.4f} (standard error {:.4f})",
                         100 * (learned.mean / *learned.floor - 1), *learned.floor, *learned.standard_error);
@@ -59,7 +59,8 @@ std::string report(const Record& record, const workload::Workload& workload, con
     if (const auto learned = learning(workload, trained.steps)) rows.push_back(learning_row(*learned));
   }
   if (!record.digest.empty()) rows.push_back({"digest", record.digest});
-  std::string verdict = fmt::format("{} (judged: {}; {} elements compared)", name_of(record.verdict), record.judged, record.compared);
+  std::string verdict =
+      fmt::format("{} (judged: {}; {} elements compared)", name_of(record.verdict), record.judged, record.compared);
   if (!record.reason.empty()) verdict += ": " + record.reason;
   rows.push_back({"verdict", verdict});
   return (trained.steps.empty() ? "" : table(memory(record))) + table(rows);

@@ -76,7 +76,7 @@ ExitCode guarded(std::span<const std::string> args) {
       return ExitCode::write_failed;
     }
     std::fflush(stdout);
-    fmt::print(stderr, "shardproof: {}\n", error.what());
+    fmt::print(stderr, "shardproof: {}\n", printable(error.what()));
     return exit_code_of(error);
   }
 }

@@ -21,6 +21,16 @@ std::optional<T> parse_number(std::string_view text) {
 /// The word as a POSIX shell reads it back.
 std::string shell_quoted(std::string_view word);
 
+/// "1 step", "2 steps"
+template <class Count>
+std::string counted(Count count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+/// The text with `?` for control characters other than line ends and tabs, and for bytes that are no UTF-8: what a file
+/// holds must not reach a terminal.
+std::string printable(std::string_view text);
+
 /// Rows with columns padded to equal width, two spaces between, no space at line ends.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 

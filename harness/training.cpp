@@ -30,13 +30,16 @@ Counts ledgers(Device& device, const engine::Trainer& trainer, const std::vector
     if (peak > 0 || category == Category::optimizer_state) counts.emplace_back(peak_name(category), peak);
   }
   counts.emplace_back("memory_total_peak_bytes", device.memory().peak_total());
-  for (const engine::SavedBytes& saved : trainer.saved_bytes()) counts.emplace_back(saved_name(saved.part), saved.bytes);
+  for (const engine::SavedBytes& saved : trainer.saved_bytes())
+    counts.emplace_back(saved_name(saved.part), saved.bytes);
   counts.emplace_back("flops_model", device.flops().model());
   counts.emplace_back("flops_hardware", device.flops().hardware());
   std::int64_t tokens = 0;
   for (const engine::StepResult& step : steps) tokens += step.tokens;
   counts.emplace_back("tokens", tokens);
-  const auto skipped = [&](engine::Skipped why) { return std::ranges::count(steps, why, &engine::StepResult::skipped); };
+  const auto skipped = [&](engine::Skipped why) {
+    return std::ranges::count(steps, why, &engine::StepResult::skipped);
+  };
   counts.emplace_back("steps_taken", skipped(engine::Skipped::no));
   counts.emplace_back("steps_skipped_non_finite", skipped(engine::Skipped::non_finite));
   counts.emplace_back("steps_skipped_no_label", skipped(engine::Skipped::no_label));

@@ -11,6 +11,7 @@
 #include "harness/options.hpp"
 #include "harness/record.hpp"
 #include "harness/suite.hpp"
+#include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 #include "kernels/core/safetensors.hpp"
@@ -71,7 +72,7 @@ std::string tensors(const fs::path& path, const std::string& workload_hash) {
   }
   std::int64_t bytes = 0;
   for (const safetensors::Entry& entry : file.entries) bytes += static_cast<std::int64_t>(entry.bytes.size());
-  return fmt::format("{} tensors, {}", file.entries.size(), print_bytes(bytes));
+  return counted(file.entries.size(), "tensor") + ", " + print_bytes(bytes);
 }
 
 std::string export_folder(const fs::path& path, const std::string& workload_hash) {
@@ -91,7 +92,7 @@ std::string export_folder(const fs::path& path, const std::string& workload_hash
   for (std::int64_t step = 1; step <= steps; ++step) check(fmt::format("step-{:04}.safetensors", step));
   if (fs::exists(path / "yardstick.safetensors")) check("yardstick.safetensors");
   throw_findings(findings);
-  return fmt::format("an export of {} steps", steps);
+  return "an export of " + counted(steps, "step");
 }
 
 std::string folder(const fs::path& path, const std::string& workload_hash) {
@@ -100,18 +101,18 @@ std::string folder(const fs::path& path, const std::string& workload_hash) {
   if (!fs::exists(path / "summary.json"))
     throw BadInput(fmt::format("{}: summary.json is missing: the run did not end", path.string()));
   check_summary(path / "summary.json", records);
-  return fmt::format("a run of {} records", records);
+  return "a run of " + counted(records, "record");
 }
 
 std::string workload_or_suite(const fs::path& path) {
   const std::string text = read_file(path);
   if (parse_object(text, path.string()).contains("cases"))
-    return fmt::format("a suite of {} entries", parse_suite(text, path.string()).entries.size());
+    return "a suite of entries: " + std::to_string(parse_suite(text, path.string()).entries.size());
   const workload::Workload w = workload::parse(text, path.string());
   const workload::Corpus corpus(w);
   std::int64_t elements = 0;
   for (const workload::Parameter& p : workload::parameters(w)) elements += p.elements();
-  return fmt::format("workload \"{}\" of {} layers, {} parameters", w.name, w.layers, elements);
+  return fmt::format("workload \"{}\" of {}, {} parameters", w.name, counted(w.layers, "layer"), elements);
 }
 
 }  // namespace
@@ -119,12 +120,12 @@ std::string workload_or_suite(const fs::path& path) {
 std::string validate(const fs::path& path, const std::string& workload_hash) {
   std::error_code error;
   if (fs::is_directory(path, error)) return folder(path, workload_hash);
-  if (path.extension() == ".jsonl") return fmt::format("{} records", check_records(path));
+  if (path.extension() == ".jsonl") return counted(check_records(path), "record");
   if (path.extension() == ".safetensors") return tensors(path, workload_hash);
   if (path.extension() == ".json") return workload_or_suite(path);
   if (!fs::exists(path, error)) throw BadInput(fmt::format("{}: there is no such file", path.string()));
-  throw BadInput(fmt::format("{}: its kind is not known: a folder, .json, .jsonl or .safetensors is expected",
-                             path.string()));
+  throw BadInput(
+      fmt::format("{}: its kind is not known: a folder, .json, .jsonl or .safetensors is expected", path.string()));
 }
 
 }  // namespace shardproof::harness

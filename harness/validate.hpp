@@ -6,9 +6,10 @@
 
 namespace shardproof::harness {
 
-/// What the path holds, in a few words ("a run of 3 records"). Kinds are told apart by name: a folder of a run or export,
-/// .jsonl records, .json a workload or a suite, .safetensors tensors; those of an export must be of the workload with that hash, if one
-/// is given. Throws BadInput with every finding, one a line, each starting with the path.
+/// What the path holds, in a few words ("a run of 3 records"). Kinds are told apart by name: a folder of a run or
+/// export, .jsonl records, .json a workload or a suite, .safetensors tensors; those of an export must be of the
+/// workload with that hash, if one is given. Throws BadInput with every finding, one a line, each starting with the
+/// path.
 std::string validate(const std::filesystem::path& path, const std::string& workload_hash = "");
 
 }  // namespace shardproof::harness

@@ -37,7 +37,8 @@ Rows tracks() {
 Rows strategies() {
   Rows rows;
   for (const plan::StrategyKey& key : plan::strategy_keys())
-    rows.push_back({"  " + key.name, key.values, "default " + key.standard, key.program ? "program" : "layout", key.meaning});
+    rows.push_back(
+        {"  " + key.name, key.values, "default " + key.standard, key.program ? "program" : "layout", key.meaning});
   return rows;
 }
 

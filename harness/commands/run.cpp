@@ -57,10 +57,11 @@ bool parse(std::span<const std::string> args, Request& request) {
 }
 
 void print_step(const engine::StepResult& step, std::int64_t steps) {
-  const std::string loss = step.loss ? fmt::format("{:.6f}", *step.loss)
+  const std::string loss = step.loss                                   ? fmt::format("{:.6f}", *step.loss)
                            : step.skipped == engine::Skipped::no_label ? "none (no label)"
                                                                        : "not finite (step skipped)";
-  fmt::print("step {:>{}} of {}  loss {}  norm {:.4g}\n", step.step, std::to_string(steps).size(), steps, loss, step.norm);
+  fmt::print("step {:>{}} of {}  loss {}  norm {:.4g}\n", step.step, std::to_string(steps).size(), steps, loss,
+             step.norm);
   std::fflush(stdout);
 }
 
@@ -95,12 +96,12 @@ ExitCode work(const Request& request, const workload::Corpus& corpus, Record& re
     failure = record.reason + "\n";
   }
   progress.clear();
-  record.figures.emplace_back(
-      "seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  record.figures.emplace_back("seconds",
+                              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   folder.add(record);
   fmt::print("{}", report(record, request.job.workload, trained));
   fmt::print("results     {}\n", folder.path().string());
-  if (code != ExitCode::pass) fmt::print(stderr, "shardproof: {}rerun: {}\n", failure, record.rerun);
+  if (code != ExitCode::pass) fmt::print(stderr, "shardproof: {}rerun: {}\n", printable(failure), record.rerun);
   return code;
 }
 
@@ -144,7 +145,8 @@ ExitCode run(std::span<const std::string> args) {
 
 }  // namespace
 
-const Command run_command = {"run", "Trains a workload, judges its first steps by the oracle, measures speed and memory",
+const Command run_command = {"run",
+                             "Trains a workload, judges its first steps by the oracle, measures speed and memory",
                              "shardproof run --workload tiny --track exact", run};
 
 }  // namespace shardproof::harness

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "harness/validate.hpp"
+
 #include <fmt/format.h>
 
 #include "harness/command.hpp"
 #include "harness/json_fields.hpp"
 #include "harness/options.hpp"
-#include "harness/validate.hpp"
 #include "kernels/core/errors.hpp"
 #include "suites/workload/workload.hpp"
 

@@ -85,9 +85,10 @@ Strategy parse_strategy(std::string_view text) {
   if (given.empty() && findings.empty()) findings.push_back("the strategy is empty: one device is \"dp1\"");
   if (!findings.empty()) throw BadInput(workload::joined(findings, "\n"));
   if (strategy.dp > 1)
-    throw NotSupported(fmt::format("dp{0} needs {0} ranks: training on more than one is not built; the nearest legal "
-                                   "strategy is dp1 microbatches={1}",
-                                   strategy.dp, std::max(strategy.dp, strategy.microbatches)));
+    throw NotSupported(
+        fmt::format("dp{0} needs {0} ranks: training on more than one is not built; the nearest legal "
+                    "strategy is dp1 microbatches={1}",
+                    strategy.dp, std::max(strategy.dp, strategy.microbatches)));
   return strategy;
 }
 

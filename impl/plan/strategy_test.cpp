@@ -34,8 +34,7 @@ TEST(Strategy, IsCanonical) {
 }
 
 TEST(Strategy, UnknownKeysAreRefusedWithTheNearest) {
-  EXPECT_EQ(refusal("dp1 microbatch=4"),
-            "unknown strategy key \"microbatch\": did you mean \"microbatches\"?");
+  EXPECT_EQ(refusal("dp1 microbatch=4"), "unknown strategy key \"microbatch\": did you mean \"microbatches\"?");
   EXPECT_EQ(refusal("dq2"), "unknown strategy key \"dq\": did you mean \"dp\"?");
   EXPECT_EQ(refusal("4"), "unknown strategy key \"\": did you mean \"dp\"?");
 }

@@ -49,7 +49,8 @@ AccumulatorView<S>::AccumulatorView(KernelScope& scope, const Accumulator& accum
     state.bound += bound;
     // Half of the range leaves room for the rounding of the bound itself; a NaN widens as well.
     if (!state.high && !(state.bound < 0x1p21)) {
-      state.high = scope.allocate({state.low.name() + ".high", Dtype::i64, state.low.dims(), state.low.category()});
+      // Workspace: what a gradient or an activation takes is not a matter of its values.
+      state.high = scope.allocate({state.low.name() + ".high", Dtype::i64, state.low.dims(), Category::workspace});
       auto* high = scope.write<std::int64_t>(state.high);
       for (std::int64_t i = 0; i < state.low.elements(); ++i) high[i] = low_[i].raw >> 63;
     }

@@ -51,7 +51,7 @@ TEST_F(AccumulatorTest, StartsAtZeroAndAdds) {
   const Tensor total = sum.finish(queue);
   EXPECT_EQ(raws(total), (std::vector<std::int64_t>{7, one - 5}));
   EXPECT_FALSE(fetch_overflow(queue, total));
-  EXPECT_EQ(device.memory().peak(Category::gradient), 16);  // one lane was enough
+  EXPECT_EQ(device.memory().peak_total(), 16);  // one lane was enough
 }
 
 TEST_F(AccumulatorTest, ASecondLaneOnceTheBoundFails) {
@@ -60,11 +60,12 @@ TEST_F(AccumulatorTest, ASecondLaneOnceTheBoundFails) {
   EXPECT_FALSE(add(sum, {one, 1}, 2e6));
   EXPECT_TRUE(add(sum, {one, 1}, 2e6));  // 4e6 + 1000 >= 2^21
   EXPECT_TRUE(add(sum, {-one, 2}));
-  EXPECT_EQ(device.memory().current(Category::gradient), 32);
+  EXPECT_EQ(device.memory().current(Category::gradient), 16);
+  EXPECT_EQ(device.memory().current(Category::workspace), 16);
   const Tensor total = sum.finish(queue);
   EXPECT_EQ(raws(total), (std::vector<std::int64_t>{1001 * one, -3}));
   EXPECT_FALSE(fetch_overflow(queue, total));
-  EXPECT_EQ(device.memory().current(Category::gradient), 16);  // finishing frees the second lane
+  EXPECT_EQ(device.memory().current(Category::workspace), 0);  // finishing frees the second lane
 }
 
 TEST_F(AccumulatorTest, PartialSumsMayLeaveTheRangeAndReturn) {
@@ -157,7 +158,7 @@ TEST_F(AccumulatorTest, RestartsForTheNextStep) {
   sum.restart(queue);
   add(sum, {5}, 1e9);
   sum.restart(queue);  // without finish: the second lane goes too
-  EXPECT_EQ(device.memory().current(Category::gradient), 8);
+  EXPECT_EQ(device.memory().current(Category::workspace), 0);
   EXPECT_FALSE(add(sum, {6}));
   EXPECT_EQ(raws(sum.finish(queue)), std::vector<std::int64_t>{6});
 }

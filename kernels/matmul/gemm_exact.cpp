@@ -14,7 +14,7 @@ namespace shardproof::matmul {
 namespace {
 
 // Packed b: depth x columns, read once per row block. Packed a: rows x depth, stays in the second-level cache.
-constexpr std::int64_t block_depth = 512, block_rows = 128, block_columns = 768;
+constexpr std::int64_t block_depth = 512, block_rows = 64, block_columns = 768;
 static_assert(block_depth <= tile_depth && block_rows % tile_rows == 0 && block_columns % tile_columns == 0);
 // Blocks of 128-bit totals.
 constexpr std::int64_t total_rows = 64, total_columns = 192;
@@ -121,7 +121,7 @@ void add_plain(const Product& p, Sink& sink) {
 
 template <class Sink>
 void add_product(Workspace& workspace, const Product& p, bool fast, Sink& sink) {
-  fast && p.k > 0 ? add_packed(workspace, p, sink) : add_plain(p, sink);
+  fast&& p.k > 0 ? add_packed(workspace, p, sink) : add_plain(p, sink);
 }
 
 /// Fetches n elements that a tile will be added to.

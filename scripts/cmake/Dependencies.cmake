@@ -30,7 +30,8 @@ target_include_directories(DNNL::dnnl INTERFACE ${DNNL_INCLUDE_DIR})
 target_link_libraries(DNNL::dnnl INTERFACE ${DNNL_LIBRARY})
 
 if(SHARDPROOF_CUDA)
-  # CMake 3.25 ignores CMAKE_CUDA_STANDARD 20 for nvcc.
+  # CMake 3.25 does not know nvcc's C++20, which a target takes over from CMAKE_CXX_STANDARD: the flag says it instead.
+  set(CMAKE_CUDA_STANDARD_REQUIRED OFF)
   set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -std=c++20 --fmad=false --expt-relaxed-constexpr --expt-extended-lambda -Xptxas -warn-spills")
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real)

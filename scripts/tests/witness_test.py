@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: witness_test.py SHARDPROOF   exports every model option, alone and all together, and has witness.py judge it."""
 
+import json
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -99,7 +101,9 @@ class WitnessTest(unittest.TestCase):
         path = self.export("flipped", "exact", [])
         step = path / "step-0002.safetensors"
         content = bytearray(step.read_bytes())
-        content[-8] ^= 1  # the last tensor's last element
+        (length,) = struct.unpack("<Q", content[:8])
+        _, end = json.loads(content[8 : 8 + length])["raw/parameter/final_norm.bias"]["data_offsets"]
+        content[8 + length + end - 8] ^= 1  # the lowest bit of its last element
         step.write_bytes(content)
         command = [sys.executable, str(SCRIPTS / "digest.py"), str(path)]
         self.assertEqual(subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode, 1)
