@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/case.hpp"
 
+#include <sstream>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
-#include <sstream>
-
 #include "harness/text.hpp"
+#include "harness/tracks.hpp"
 #include "kernels/core/errors.hpp"
 #include "suites/workload/text.hpp"
 
@@ -66,13 +66,14 @@ Case parse_case(std::string_view text) {
     refuse(text, fmt::format("\"{}\" is no number of ranks", parts[2]));
   }
   value.ranks = *count;
-  bool known = false;
-  for (const Track track : {Track::exact, Track::f64, Track::native}) {
-    if (name_of(track) == parts[3]) value.track = track, known = true;
+  try {
+    value.track = track_named(parts[3]);
+  } catch (const BadInput& error) {
+    refuse(text, error.what());
   }
-  if (!known) refuse(text, fmt::format("\"{}\" is no track (exact, f64, native)", parts[3]));
   if (parts[4] != "cpu") refuse(text, fmt::format("\"{}\" is no device that this program has (cpu)", parts[4]));
-  if (parts[5] != "threads") refuse(text, fmt::format("\"{}\" is no transport that this program has (threads)", parts[5]));
+  if (parts[5] != "threads")
+    refuse(text, fmt::format("\"{}\" is no transport that this program has (threads)", parts[5]));
   return value;
 }
 

@@ -9,9 +9,10 @@ namespace shardproof::harness {
 namespace {
 
 TEST(Case, PrintsAndParsesBack) {
-  for (const Case& value : {Case{"tiny", {}, "dp1", 1, Track::exact},
-                            Case{"random:1:17", {"steps=4"}, "dp1 microbatches=3", 1, Track::native},
-                            Case{"a/b.json", {"documents=4,3", "frozen=*.bias,blocks.0.*"}, "dp2 pp2", 4, Track::f64}}) {
+  for (const Case& value :
+       {Case{"tiny", {}, "dp1", 1, Track::exact},
+        Case{"random:1:17", {"steps=4"}, "dp1 microbatches=3", 1, Track::native},
+        Case{"a/b.json", {"documents=4,3", "frozen=*.bias,blocks.0.*"}, "dp2 pp2", 4, Track::f64}}) {
     EXPECT_EQ(parse_case(print(value)), value) << print(value);
   }
   EXPECT_EQ(print({"tiny", {"dropout=0.1"}, "dp1 microbatches=3", 1, Track::exact}),
@@ -21,12 +22,13 @@ TEST(Case, PrintsAndParsesBack) {
 }
 
 TEST(Case, WhatIsNoCaseIsRefused) {
-  for (const char* text : {"", "tiny", "tiny | dp1 | 1 rank | exact | cpu", "tiny | dp1 | 1 rank | exact | cpu | threads | x",
-                           " | dp1 | 1 rank | exact | cpu | threads", "tiny | | 1 rank | exact | cpu | threads",
-                           "tiny dropout | dp1 | 1 rank | exact | cpu | threads", "tiny | dp1 | 1 | exact | cpu | threads",
-                           "tiny | dp1 | 0 ranks | exact | cpu | threads", "tiny | dp1 | 2 rank | exact | cpu | threads",
-                           "tiny | dp1 | x ranks | exact | cpu | threads", "tiny | dp1 | 1 rank | bf16 | cpu | threads",
-                           "tiny | dp1 | 1 rank | exact | cuda | threads", "tiny | dp1 | 1 rank | exact | cpu | mpi"}) {
+  for (const char* text :
+       {"", "tiny", "tiny | dp1 | 1 rank | exact | cpu", "tiny | dp1 | 1 rank | exact | cpu | threads | x",
+        " | dp1 | 1 rank | exact | cpu | threads", "tiny | | 1 rank | exact | cpu | threads",
+        "tiny dropout | dp1 | 1 rank | exact | cpu | threads", "tiny | dp1 | 1 | exact | cpu | threads",
+        "tiny | dp1 | 0 ranks | exact | cpu | threads", "tiny | dp1 | 2 rank | exact | cpu | threads",
+        "tiny | dp1 | x ranks | exact | cpu | threads", "tiny | dp1 | 1 rank | bf16 | cpu | threads",
+        "tiny | dp1 | 1 rank | exact | cuda | threads", "tiny | dp1 | 1 rank | exact | cpu | mpi"}) {
     EXPECT_THROW(parse_case(text), BadInput) << text;
   }
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/check.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "harness/text.hpp"
+#include "harness/tracks.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -26,9 +27,10 @@ std::vector<Selected> select(const Suite& suite, const Selection& selection) {
     }
   }
   if (selected.empty()) {
-    throw BadInput(fmt::format("no case of suite {} is selected (a filter is a whole case or the name of an entry; '*' "
-                               "stands for any characters; --list shows all)",
-                               suite.name));
+    throw BadInput(
+        fmt::format("no case of suite {} is selected (a filter is a whole case or the name of an entry; '*' "
+                    "stands for any characters; --list shows all)",
+                    suite.name));
   }
   return selected;
 }
@@ -97,16 +99,15 @@ ExitCode Tally::code() const {
 }
 
 std::string Tally::report() const {
-  const Track tracks[] = {Track::exact, Track::f64, Track::native};
   std::vector<std::vector<std::string>> rows = {{"verdict"}};
-  for (const Track track : tracks) rows[0].emplace_back(name_of(track));
+  rows[0].insert(rows[0].end(), track_names().begin(), track_names().end());
   rows[0].emplace_back("all");
   for (const auto& name : verdict_names()) {
     const Verdict verdict = verdict_named(name);
     std::vector<std::string> row = {name};
     std::int64_t all = 0;
-    for (const Track track : tracks) {
-      const auto count = std::ranges::count(verdicts_, std::pair{track, verdict});
+    for (const auto& track : track_names()) {
+      const auto count = std::ranges::count(verdicts_, std::pair{track_named(track), verdict});
       row.push_back(std::to_string(count));
       all += count;
     }

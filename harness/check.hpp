@@ -30,8 +30,8 @@ struct Selected {
 /// In the suite's order. Throws BadInput when nothing is left.
 std::vector<Selected> select(const Suite& suite, const Selection& selection);
 
-/// Runs the cases on so many threads. `ended` is called for each as it ends, by one thread at a time. Throws Interrupted,
-/// and what `ended` throws, once the cases that are running have ended.
+/// Runs the cases on so many threads. `ended` is called for each as it ends, by one thread at a time. Throws
+/// Interrupted, and what `ended` throws, once the cases that are running have ended.
 void check_all(std::span<const Selected> cases, std::int64_t threads, const Environment& environment,
                const std::function<void(const Selected&, const Checked&)>& ended);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/check_case.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
+
+#include <fmt/format.h>
 
 #include "harness/options.hpp"
 #include "harness/signals.hpp"
@@ -40,7 +40,9 @@ void judge(const Case& value, std::span<const Shown> shows, Checked& checked) {
   }
   const workload::Corpus corpus(job.workload);
   Judge judge(job.workload, job.track, {.steps = job.workload.steps, .shows = {shows.begin(), shows.end()}});
-  const auto observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) { judge.step(batch, shown); };
+  const auto observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) {
+    judge.step(batch, shown);
+  };
   const Trained trained = train(job, corpus, {.observed_steps = job.workload.steps, .observe = observe, .step = {}});
   const Judgement judgement = judge.finish();
   record.verdict = judgement.verdict;

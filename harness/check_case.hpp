@@ -21,9 +21,8 @@ struct Checked {
   std::string worst;  ///< the observable of that error
 };
 
-/// Trains every step of the case with poison on, judges each, and holds ledgers against forms. What goes wrong is in the
-/// record: unsupported for a refused strategy, error for any other exception. Throws Interrupted only.
+/// Trains every step of the case with poison on, judges each, and holds ledgers against forms. What goes wrong is in
+/// the record: unsupported for a refused strategy, error for any other exception. Throws Interrupted only.
 Checked check_case(const Case& value, std::span<const Shown> shows, const Environment& environment);
-
 
 }  // namespace shardproof::harness

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/check.hpp"
 
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 
@@ -60,13 +60,16 @@ TEST(Check, APassHasEverything) {
 TEST(Check, ThreadsGiveTheSameDigests) {
   std::vector<Case> cases;
   for (const char* strategy : {"dp1", "dp1 microbatches=2", "dp1 microbatches=3"}) {
-    for (const Track track : {Track::exact, Track::f64}) cases.push_back({tiny.workload, tiny.settings, strategy, 1, track});
+    for (const Track track : {Track::exact, Track::f64})
+      cases.push_back({tiny.workload, tiny.settings, strategy, 1, track});
   }
   Tally one, three;
   std::set<std::string> digests;
   const Suite suite = suite_of(cases, 6, 0);
-  for (const auto& checked : check(suite, one)) digests.insert(checked.record.track == Track::exact ? checked.record.digest : "");
-  for (const auto& checked : check(suite, three, 3)) digests.insert(checked.record.track == Track::exact ? checked.record.digest : "");
+  for (const auto& checked : check(suite, one))
+    digests.insert(checked.record.track == Track::exact ? checked.record.digest : "");
+  for (const auto& checked : check(suite, three, 3))
+    digests.insert(checked.record.track == Track::exact ? checked.record.digest : "");
   EXPECT_EQ(digests.size(), 2u);  // one for all exact ones
   EXPECT_EQ(three.code(), ExitCode::pass);
 }

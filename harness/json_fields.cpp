@@ -70,6 +70,16 @@ std::string Fields::text_or_null(const std::string& key) {
   return {};
 }
 
+std::string Fields::choice(const std::string& key, std::span<const std::string> names) {
+  const ordered_json* value = find(key);
+  if (value && !value->is_string()) wrong_type(key, "a string");
+  if (!value || !value->is_string()) return names.front();
+  const auto name = value->get<std::string>();
+  if (std::ranges::find(names, name) != names.end()) return name;
+  report(unknown(key, name, names));
+  return names.front();
+}
+
 bool Fields::boolean(const std::string& key) {
   const ordered_json* value = find(key);
   if (value && value->is_boolean()) return value->get<bool>();

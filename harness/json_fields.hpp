@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,8 @@ class Fields {
 
   std::string text(const std::string& key);
   std::string text_or_null(const std::string& key);
+  /// One of the names; the first where it is not.
+  std::string choice(const std::string& key, std::span<const std::string> names);
   bool boolean(const std::string& key);
   std::int64_t integer(const std::string& key, std::int64_t minimum);
   /// The value, which must be an object; otherwise an empty one.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/judge.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "harness/judge_compare.hpp"
 #include "harness/judge_expectation.hpp"
@@ -120,8 +120,9 @@ struct Judge::Impl {
       const bool null = o.kind == Observed::loss && o.dims == Dims{0};
       const Dims right = is_tensor(o.kind) ? dims.at(key) : Dims{null ? 0 : 1};
       if (o.dims != right || size_of(o.values) != elements_of(right)) {
-        return fail(step, key, fmt::format("has dims {} and {} elements, not dims {}", fmt::join(o.dims, "x"),
-                                           size_of(o.values), fmt::join(right, "x")));
+        return fail(step, key,
+                    fmt::format("has dims {} and {} elements, not dims {}", fmt::join(o.dims, "x"), size_of(o.values),
+                                fmt::join(right, "x")));
       }
     }
     return true;
@@ -191,7 +192,8 @@ struct Judge::Impl {
     if (skipped == 1) saw(Shown::overflow);
     if (skipped == 2) saw(Shown::no_label);
     if (skipped != 0) return saw(Shown::any);
-    if (workload.clip > 0) saw(scalar_of(*shown.at({Observed::clip, "clip"})) < 1 ? Shown::clip_bound : Shown::clip_idle);
+    if (workload.clip > 0)
+      saw(scalar_of(*shown.at({Observed::clip, "clip"})) < 1 ? Shown::clip_bound : Shown::clip_idle);
     if (scalar_of(*shown.at({Observed::norm, "norm"})) > 0) saw(Shown::gradient), saw(Shown::any);
   }
 
@@ -253,7 +255,8 @@ Judgement Judge::finish() {
   }
   for (const Shown shown : impl.options.shows) {
     if (impl.seen.at(static_cast<std::size_t>(shown))) continue;
-    return decide(Verdict::mistrusted, fmt::format("no step showed {}: this input cannot reveal a fault", name_of(shown)));
+    return decide(Verdict::mistrusted,
+                  fmt::format("no step showed {}: this input cannot reveal a fault", name_of(shown)));
   }
   return decide(Verdict::pass, "");
 }

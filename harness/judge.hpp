@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares what a training run shows with what the oracle computes, step by step.
 //
-//   exact        every bit
-//   f64, native  loss, gradients, norm and clip factor by the yardstick: with e = max|oracle(float) - oracle(double)| of
-//                the tensor and the step, 8 (e 2^-29 + 2^-53 max|tensor|) in f64, 8 (e + 2^-24 max|tensor|) in native.
-//                Loss and norm are sums in double in float's oracle too, so that e does not hold their error: they are
-//                allowed n 2^-53 of themselves more, the bound of a sum of n terms of one sign in any order;
-//                parameters and state by the update alone: the oracle's update of the candidate's own parameters, state,
-//                gradients and clip factor, within the bound of judge_update.hpp
+// In `exact` every bit must agree. In `f64` and `native` a step is judged from where the candidate stood before it, so
+// that no difference is carried on (what Adam makes of a gradient that is noise would be in every later step).
 //
-// In f64 and native every step is judged from where the candidate stood before it, so that no difference is carried on:
-// what Adam makes of a gradient that is noise would otherwise be in every later step.
+// Loss, gradients, norm and clip factor are judged by the yardstick. With e = max|oracle(float) - oracle(double)| of
+// the tensor and the step, the bound is 8 (e 2^-29 + 2^-53 max|tensor|) in f64 and 8 (e + 2^-24 max|tensor|) in native.
+// One draw of float's error says little about a tensor of few elements: e is the greatest of 16, the others from
+// parameters that are each moved by one unit in the last place at most. Loss and norm are sums in double in float's
+// oracle too, so e does not hold their error: they are allowed n 2^-53 of themselves more, the bound of n terms of one
+// sign.
+//
+// Parameters and state are judged by the update alone: the oracle's update of the candidate's own parameters, state,
+// gradients and clip factor, within the bound of judge_update.hpp.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +54,9 @@ struct JudgeOptions {
 struct Divergence {
   std::int64_t step = 0;
   Observed kind = Observed::loss;
-  std::string name;          ///< of the tensor; the kind's name for scalars
-  std::string problem;       ///< not empty: missing, doubled, of other dims, ...; there are no values then
-  std::int64_t index = 0;    ///< of the element that is farthest off
+  std::string name;        ///< of the tensor; the kind's name for scalars
+  std::string problem;     ///< not empty: missing, doubled, of other dims, ...; there are no values then
+  std::int64_t index = 0;  ///< of the element that is farthest off
   double candidate = 0, oracle = 0, error = 0, bound = 0;
   std::int64_t outside = 0;  ///< elements of this tensor outside their bounds
   std::int64_t tensors = 0;  ///< of the same kind and step that differ, of ...

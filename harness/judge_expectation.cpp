@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/judge_expectation.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "harness/judge_update.hpp"
 #include "kernels/core/philox.hpp"
@@ -14,17 +14,20 @@ namespace shardproof::harness {
 
 namespace {
 
-/// The same for every tensor, technique and device; judge_test.cpp shows that other orders of summation stay under half.
+/// The same for every tensor, technique and device; judge_test.cpp shows that other orders of summation stay under
+/// half.
 constexpr double yardstick_factor = 8;
 
-/// Draws of float's error: from the parameters as they are, then from parameters that are each moved by a unit in the last
-/// place at most. One draw is no measure of a tensor of few elements: its error is 0 when the roundings happen to cancel.
+/// Draws of float's error: from the parameters as they are, then from parameters that are each moved by a unit in the
+/// last place at most. One draw is no measure of a tensor of few elements: its error is 0 when the roundings happen to
+/// cancel.
 constexpr std::int64_t most_draws = 16;
 
 /// x, or one of its neighbours.
 float moved(float x, std::uint32_t random) {
   if (random % 3 == 0) return x;
-  return std::nextafter(x, random % 3 == 1 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity());
+  return std::nextafter(
+      x, random % 3 == 1 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity());
 }
 
 struct Precision {
@@ -108,8 +111,8 @@ bool Expectation::draw() {
                          ? std::numeric_limits<double>::quiet_NaN()
                          : greatest_difference(as_doubles(there->second->values), as_doubles(o.values));
     if (!std::isfinite(e) || (o.kind == Observed::skipped && e != 0)) {
-      no_yardstick_ = fmt::format("step {}: in float the oracle's {} {} is missing, not finite or of another kind", o.step,
-                                  name_of(o.kind), o.name);
+      no_yardstick_ = fmt::format("step {}: in float the oracle's {} {} is missing, not finite or of another kind",
+                                  o.step, name_of(o.kind), o.name);
       return false;
     }
     double& greatest = error_[{o.kind, o.name}];
@@ -137,8 +140,8 @@ void Expectation::bound_by_yardstick() {
     if (of_update(o)) continue;
     const double greatest = greatest_magnitude(as_doubles(o.values)), e = error_.at({o.kind, o.name});
     double bound = yardstick_factor * (e * shrink + unit * greatest) + summands(o.kind) * 0x1p-53 * greatest;
-    // All zero, in double and in every draw: by terms that cancel to the last bit in the oracle's order, as where a query
-    // sees one key only. In another order what is left is a rounding of terms that the model's gradients bound.
+    // All zero, in double and in every draw: by terms that cancel to the last bit in the oracle's order, as where a
+    // query sees one key only. In another order what is left is a rounding of terms that the model's gradients bound.
     const bool all_zero = greatest == 0 && e == 0 && draws_ == most_draws;
     if (o.kind == Observed::gradient && all_zero) bound = yardstick_factor * unit * model;
     bounds_[{o.kind, o.name}] = {o.kind == Observed::skipped ? 0 : bound};

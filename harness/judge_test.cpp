@@ -2,9 +2,6 @@
 // The oracle of the same track stands in for a candidate; faults are planted in what it shows.
 #include "harness/judge.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,6 +9,9 @@
 #include <limits>
 #include <numeric>
 #include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "reference/oracle.hpp"
@@ -98,7 +98,6 @@ void expect_failure(const Judgement& j, std::int64_t step, Observed kind, const 
   EXPECT_EQ(j.divergence->step, step) << j.reason;
   EXPECT_EQ(name_of(j.divergence->kind), name_of(kind)) << j.reason;
   EXPECT_EQ(j.divergence->name, name) << j.reason;
-  EXPECT_FALSE(j.reason.empty());
 }
 
 class JudgeOf : public testing::TestWithParam<Track> {};
@@ -131,23 +130,14 @@ TEST(Judge, EveryFlippedBitIsFoundInExact) {
     Steps steps = r.steps;
     auto& step = steps[random() % 3];
     auto& o = step[random() % step.size()];
-    if (size_of(o.values) == 0) continue;
+    if (o.kind == Observed::skipped) continue;
     const auto index = random() % static_cast<std::uint64_t>(size_of(o.values));
-    std::visit(
-        [&]<class T>(std::vector<T>& values) {
-          if constexpr (std::is_same_v<T, double>)
-            values[index] = std::bit_cast<double>(std::bit_cast<std::uint64_t>(values[index]) ^ 1);
-          else if constexpr (std::is_same_v<T, Fixed>)
-            values[index].raw ^= 1;
-          else
-            values[index] = values[index] == 0 ? 2 : 0;
-        },
-        o.values);
-    const Judgement j = judged(r, steps);
-    if (o.kind == Observed::skipped) {
-      EXPECT_EQ(j.verdict, Verdict::fail);
-      continue;
+    if (auto* doubles = std::get_if<std::vector<double>>(&o.values)) {
+      (*doubles)[index] = std::bit_cast<double>(std::bit_cast<std::uint64_t>((*doubles)[index]) ^ 1);
+    } else {
+      std::get<std::vector<Fixed>>(o.values)[index].raw ^= 1;
     }
+    const Judgement j = judged(r, steps);
     expect_failure(j, o.step, o.kind, o.name);
     ASSERT_TRUE(j.divergence);
     EXPECT_EQ(j.divergence->index, static_cast<std::int64_t>(index)) << j.reason;
@@ -167,9 +157,9 @@ TEST(Judge, MinusZeroIsZero) {
 double visible(Track track) { return track == Track::exact ? 1e-9 : track == Track::f64 ? 1e-13 : 1e-4; }
 
 TEST_P(JudgeOf, OneElementOffIsFoundWithItsPlace) {
-  const Training r = trained(GetParam(), {"clip=1"});
-  for (const Observed kind : {Observed::loss, Observed::gradient, Observed::norm, Observed::clip, Observed::parameter,
-                              Observed::state}) {
+  const Training r = trained(GetParam(), {"clip=1", "layers=1"});
+  for (const Observed kind :
+       {Observed::loss, Observed::gradient, Observed::norm, Observed::clip, Observed::parameter, Observed::state}) {
     Steps steps = r.steps;
     for (auto& o : steps[1]) {
       if (o.kind != kind || size_of(o.values) == 0) continue;
@@ -248,12 +238,16 @@ TEST_P(JudgeOf, WhatIsNotAStepIsRefused) {
                  }),
                  2, Observed::gradient, "other");
   expect_failure(with([&](auto& step) { find(step, Observed::gradient, name).step = 1; }), 2, Observed::gradient, name);
-  expect_failure(with([&](auto& step) { find(step, Observed::gradient, name).dims = {37, 1}; }), 2, Observed::gradient,
-                 name);
-  expect_failure(with([&](auto& step) { find(step, Observed::gradient, name).values = std::vector<std::int64_t>(37); }), 2,
-                 Observed::gradient, name);
-  expect_failure(with([&](auto& step) { find(step, Observed::skipped, "skipped").dims = {1, 1}; }), 2,
-                 Observed::skipped, "skipped");
+  expect_failure(with([&](auto& step) {
+                   find(step, Observed::gradient, name).dims = {37, 1};
+                 }),
+                 2, Observed::gradient, name);
+  expect_failure(with([&](auto& step) { find(step, Observed::gradient, name).values = std::vector<std::int64_t>(37); }),
+                 2, Observed::gradient, name);
+  expect_failure(with([&](auto& step) {
+                   find(step, Observed::skipped, "skipped").dims = {1, 1};
+                 }),
+                 2, Observed::skipped, "skipped");
   expect_failure(with([&](auto& step) { step.clear(); }), 2, Observed::skipped, "skipped");
 }
 
@@ -324,16 +318,21 @@ TEST_P(JudgeOf, AWrongUpdateIsFoundInItsStep) {
   }
 }
 
-TEST_P(JudgeOf, TheBiasCorrectionCountsUpdatesTaken) {
-  // Adam with 1 - b^t of another t: the same program with other constants.
-  const Training right = trained(GetParam()), wrong = trained(GetParam(), {"beta1=0.91"});
-  Steps steps = right.steps;
-  for (auto& o : steps[0]) {
-    if (o.kind == Observed::state) o.values = find(Steps(wrong.steps)[0], o.kind, o.name).values;
+/// Where a query sees one key only, gradients of query and key are zero by terms that cancel to the last bit in the
+/// oracle's order of summation, and to a rounding of those terms in another.
+TEST(Judge, WhatCancelsMayLeaveARounding) {
+  for (const auto& [track, unit] : {std::pair{Track::f64, 0x1p-53}, std::pair{Track::native, 0x1p-24}}) {
+    const Training r = trained(track, {"window=1", "optimizer=sgd", "learning_rate=0.001"});
+    const auto with = [&](double noise) {
+      Steps steps = r.steps;
+      Observable& o = find(steps[1], Observed::gradient, "blocks.1.attention.query.bias");
+      EXPECT_EQ(as_doubles(o.values), std::vector<double>(24, 0));
+      change(o, 5, [&](double) { return noise; });
+      return judged(r, steps);
+    };
+    EXPECT_EQ(with(unit / 8).verdict, Verdict::pass);  // the model's gradients go up to 0.15
+    expect_failure(with(unit * 16), 2, Observed::gradient, "blocks.1.attention.query.bias");
   }
-  const Judgement j = judged(right, steps);
-  EXPECT_EQ(j.verdict, Verdict::fail);
-  EXPECT_EQ(j.divergence->kind, Observed::state);
 }
 
 TEST_P(JudgeOf, SkippedStepsAreComparedAndCounted) {
@@ -380,8 +379,8 @@ TEST_P(JudgeOf, AClipThatNeverBoundIsMistrustedWhereItMatters) {
 /// The factor 8 of the yardstick: three other orders of summation stay under half of the bound, in every optimizer.
 TEST(Judge, OtherOrdersOfSummationStayUnderHalfOfTheBound) {
   double worst = 0;
-  for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{6, 5, 4, 3, 2, 1, 0}, {3, 4, 5, 6, 0, 1, 2},
-                                                {0, 2, 4, 6, 1, 3, 5}}) {
+  for (const std::vector<std::size_t>& order :
+       {std::vector<std::size_t>{6, 5, 4, 3, 2, 1, 0}, {3, 4, 5, 6, 0, 1, 2}, {0, 2, 4, 6, 1, 3, 5}}) {
     for (const char* optimizer : {"sgd", "momentum", "adam", "adamw"}) {
       for (const Track track : {Track::f64, Track::native}) {
         const Training r = trained(track, {fmt::format("optimizer={}", optimizer), "batch=7", "clip=1"}, order);

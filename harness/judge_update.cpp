@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every quantity is a sum of terms; n roundings along the way to it, constants converted to C included, move it by at
-// most n u (sum of |terms|), to first order. Second order is below 40^2 u^2 and is covered by `safety`. A result that is
-// subnormal is off by `tiny` at most instead.
+// most n u (sum of |terms|), to first order. Second order is below 40^2 u^2 and is covered by `safety`. A result that
+// is subnormal is off by `tiny` at most instead.
 #include "harness/judge_update.hpp"
 
 #include <cmath>
@@ -42,7 +42,7 @@ UpdateBounds update_bounds(const workload::Workload& workload, const workload::P
     const double g = std::fabs(input.gradient[i] * input.clip_factor);  // 2: f, product
     double step = 0, error = 0;  // magnitude of what is subtracted from p (its terms' sum), and its error
     if (workload.optimizer == OptimizerKind::sgd) {
-      step = rate * g;           // 4: g's 2, lr, product
+      step = rate * g;  // 4: g's 2, lr, product
       error = 4 * u * step + 2 * tiny;
     } else if (workload.optimizer == OptimizerKind::momentum) {
       const double m = workload.momentum * std::fabs(input.first[i]) + g;  // 3: mu, product, sum; or g's 2, sum

@@ -2,12 +2,12 @@
 // The oracle's update in float against its update in double, from the same input.
 #include "harness/judge_update.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <random>
 #include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "harness/judge_compare.hpp"
 #include "reference/oracle.hpp"
@@ -34,7 +34,8 @@ Worst worst_of(const std::string& optimizer) {
   std::vector<std::string> settings = {"optimizer=" + optimizer, "clip=1", "layers=1"};
   if (optimizer == "adamw") settings.emplace_back("weight_decay=0.1");
   const auto workload = workload::load("tiny", settings);
-  const auto rough = reference::make_oracle(workload, Track::native), fine = reference::make_oracle(workload, Track::f64);
+  const auto rough = reference::make_oracle(workload, Track::native),
+             fine = reference::make_oracle(workload, Track::f64);
   std::mt19937_64 random(7);
   Worst worst;
   for (std::int64_t step = 1; step <= 4; ++step) {
@@ -43,7 +44,9 @@ Worst worst_of(const std::string& optimizer) {
     std::vector<UpdateInput> inputs;
     std::vector<std::vector<double>> kept;
     kept.reserve(400);
-    const auto keep = [&](std::vector<double> values) { return std::span<const double>(kept.emplace_back(std::move(values))); };
+    const auto keep = [&](std::vector<double> values) {
+      return std::span<const double>(kept.emplace_back(std::move(values)));
+    };
     const auto set = [&](Observed kind, const std::string& name, std::span<const double> values) {
       fine->set(kind, name, std::vector<double>(values.begin(), values.end()));
       rough->set(kind, name, std::vector<float>(values.begin(), values.end()));
@@ -69,19 +72,23 @@ Worst worst_of(const std::string& optimizer) {
       gradients.emplace_back(std::vector<double>(input.gradient.begin(), input.gradient.end()));
       rough_gradients.emplace_back(std::vector<float>(input.gradient.begin(), input.gradient.end()));
     }
-    const auto fine_result = fine->update(step, gradients, clip), rough_result = rough->update(step, rough_gradients, clip);
+    const auto fine_result = fine->update(step, gradients, clip),
+               rough_result = rough->update(step, rough_gradients, clip);
     std::size_t k = 0;
     for (const auto& p : workload::parameters(workload)) {
       const auto bounds = update_bounds(workload, p, inputs[k++], 0x1p-24 + 0x1p-53, 0x1p-149);
       for (std::size_t i = 0; i < fine_result.size(); ++i) {
         const auto& name = fine_result[i].name;
         const bool parameter = name == p.name;
-        const auto& bound = parameter ? bounds.parameter : name == p.name + ".second_moment" ? bounds.second : bounds.first;
+        const auto& bound = parameter                           ? bounds.parameter
+                            : name == p.name + ".second_moment" ? bounds.second
+                                                                : bounds.first;
         if (!parameter && !name.starts_with(p.name + ".")) continue;
-        const auto result = compare_bounded(as_doubles(rough_result[i].values), as_doubles(fine_result[i].values), bound);
-        EXPECT_EQ(result.outside, 0) << optimizer << " step " << step << " " << name << " element " << result.index << ": "
-                                     << result.candidate << " " << result.oracle << " error " << result.error << " bound "
-                                     << result.bound;
+        const auto result =
+            compare_bounded(as_doubles(rough_result[i].values), as_doubles(fine_result[i].values), bound);
+        EXPECT_EQ(result.outside, 0) << optimizer << " step " << step << " " << name << " element " << result.index
+                                     << ": " << result.candidate << " " << result.oracle << " error " << result.error
+                                     << " bound " << result.bound;
         double& greatest = parameter ? worst.parameter : worst.state;
         greatest = std::max(greatest, result.worst);
       }

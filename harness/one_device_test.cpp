@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine against the oracle, end to end: a part of what `check --suite one_device` runs, and what only shows beside
 // several runs.
+#include <set>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <set>
 
 #include "harness/check_case.hpp"
 
@@ -23,8 +23,10 @@ double error_over_bound(const Checked& result) {
   return -1;
 }
 
-const std::vector<std::vector<std::string>> workloads = {
-    {}, {"activation=relu", "tied_head=false"}, {"dropout=0.2", "optimizer=sgd", "clip=1"}, {"layers=3", "shared_block=0,2"}};
+const std::vector<std::vector<std::string>> workloads = {{},
+                                                         {"activation=relu", "tied_head=false"},
+                                                         {"dropout=0.2", "optimizer=sgd", "clip=1"},
+                                                         {"layers=3", "shared_block=0,2"}};
 
 TEST(OneDevice, EveryAccumulationHasOneDigestInExact) {
   for (const auto& settings : workloads) {

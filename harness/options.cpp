@@ -12,6 +12,7 @@
 
 #include "harness/json_fields.hpp"
 #include "harness/text.hpp"
+#include "harness/tracks.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
 
@@ -41,13 +42,6 @@ double parse_seconds(std::string_view text) {
   if (!value || !std::isfinite(*value) || *value < 0)
     throw BadInput(fmt::format("\"{}\" is not a time in seconds (or with a unit: 90s, 5m, 1h)", text));
   return *value * unit;
-}
-
-Track parse_track(std::string_view text) {
-  static const std::vector<std::string> names = {"exact", "f64", "native"};
-  for (Track track : {Track::exact, Track::f64, Track::native})
-    if (name_of(track) == text) return track;
-  throw BadInput(unknown("track", text, names));
 }
 
 }  // namespace
@@ -119,7 +113,7 @@ Options& Options::bytes(const std::string& name, std::optional<std::int64_t>& va
 
 Options& Options::track(std::optional<Track>& value, const std::string& help) {
   state_->add("--track", "exact|f64|native", help, false,
-              [&value](const std::string& text) { value = parse_track(text); });
+              [&value](const std::string& text) { value = track_named(text); });
   return *this;
 }
 

@@ -83,8 +83,8 @@ TEST(Options, DoubledOptionsAreRefusedEvenWhenTheyAgree) {
 TEST(Options, AMissingValueIsNamed) { EXPECT_EQ(refusal({"--steps"}), "--steps: a value is missing"); }
 
 TEST(Options, EveryFindingIsReported) {
-  EXPECT_EQ(refusal({"--steps", "0", "--track", "exakt", "--nope"}),
-            "unknown option \"--nope\": did you mean \"--poison\"?\n"
+  EXPECT_EQ(refusal({"--steps", "0", "--track", "exakt", "--poisn"}),
+            "unknown option \"--poisn\": did you mean \"--poison\"?\n"
             "--steps: \"0\" is not a whole number from 1 to 1000\n"
             "--track: unknown track \"exakt\": did you mean \"exact\"?");
 }

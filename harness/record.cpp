@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/json_fields.hpp"
+#include "harness/tracks.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -49,21 +50,6 @@ Figures figures_of(Fields& fields) {
 
 bool is_sha256(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-template <class Convert>
-void convert(Fields& fields, Convert&& convert_value) {
-  try {
-    convert_value();
-  } catch (const BadInput& error) {
-    fields.report(error.what());
-  }
-}
-
-Track track_named(std::string_view name) {
-  for (Track track : {Track::exact, Track::f64, Track::native})
-    if (name_of(track) == name) return track;
-  throw BadInput(fmt::format("\"track\" is \"{}\": it must be exact, f64 or native", name));
 }
 
 }  // namespace
@@ -119,11 +105,11 @@ Record parse_record(std::string_view json_text, std::string_view origin) {
   record.workload_hash = fields.text("workload_hash");
   record.strategy = fields.text("strategy");
   record.ranks = fields.integer("ranks", 1);
-  convert(fields, [&] { record.track = track_named(fields.text("track")); });
+  record.track = track_named(fields.choice("track", track_names()));
   record.device = fields.text("device");
   record.transport = fields.text("transport");
   record.contract = fields.text("contract");
-  convert(fields, [&] { record.verdict = verdict_named(fields.text("verdict")); });
+  record.verdict = verdict_named(fields.choice("verdict", verdict_names()));
   record.reason = fields.text("reason");
   record.judged = fields.text("judged");
   record.digest = fields.text_or_null("digest");
@@ -132,9 +118,14 @@ Record parse_record(std::string_view json_text, std::string_view origin) {
   record.forms = counts_of(fields, "forms", place, findings);
   record.figures = figures_of(fields);
   record.rerun = fields.text("rerun");
-  const std::string environment = fields.object("environment").dump();
-  convert(fields, [&] { record.environment = parse_environment(environment, "environment"); });
+  try {
+    record.environment = parse_environment(fields.object("environment").dump(), "environment");
+  } catch (const BadInput& error) {
+    fields.report(error.what());
+  }
   fields.finish();
+
+  throw_findings(findings);
 
   for (const auto& [name, hash] :
        {std::pair("digest", record.digest), std::pair("workload_hash", record.workload_hash)})

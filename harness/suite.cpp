@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/suite.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/json_fields.hpp"
 #include "harness/suite_files.hpp"
+#include "harness/tracks.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 #include "kernels/core/nearest.hpp"
@@ -42,7 +43,7 @@ class EntryReader {
       : object_(object), origin_(origin), findings_(findings) {}
 
   Entry read(std::optional<std::uint64_t> seed) {
-    const std::vector<std::string> known = {"name",  "why",    "workload", "random", "set",   "factors",
+    const std::vector<std::string> known = {"name",       "why",   "workload", "random", "set",   "factors",
                                             "strategies", "ranks", "tracks",   "steps",  "shows", "expect"};
     refuse_unknown(object_, known, "");
     Entry entry;
@@ -54,18 +55,9 @@ class EntryReader {
     const auto strategies = texts("strategies", {"dp1"});
     std::vector<std::int64_t> ranks;
     for (const auto& item : list("ranks", ordered_json::array({1}))) ranks.push_back(positive(item, "ranks"));
-    std::vector<Track> tracks;
-    for (const auto& name : texts("tracks", {"exact", "f64", "native"})) tracks.push_back(track(name));
-    if (object_.contains("shows")) {
-      entry.shows.clear();
-      for (const auto& name : texts("shows", {})) {
-        try {
-          entry.shows.push_back(shown_of(name));
-        } catch (const BadInput& error) {
-          report(error.what());
-        }
-      }
-    }
+    const auto all = track_names();
+    const auto tracks = named(texts("tracks", {all.begin(), all.end()}), track_named);
+    if (object_.contains("shows")) entry.shows = named(texts("shows", {}), shown_of);
     for (const auto& w : workloads) {
       for (const auto& s : settings) {
         for (const auto& strategy : strategies) {
@@ -128,11 +120,18 @@ class EntryReader {
     return 1;
   }
 
-  Track track(const std::string& name) {
-    const std::vector<std::string> names = {"exact", "f64", "native"};
-    const auto found = std::ranges::find(names, name);
-    if (found == names.end()) report(unknown("track", name, names));
-    return static_cast<Track>(found == names.end() ? 0 : found - names.begin());
+  /// What `value_of` makes of each text; its refusals are findings.
+  template <class T>
+  std::vector<T> named(const std::vector<std::string>& names, T (*value_of)(std::string_view)) {
+    std::vector<T> result;
+    for (const auto& name : names) {
+      try {
+        result.push_back(value_of(name));
+      } catch (const BadInput& error) {
+        report(error.what());
+      }
+    }
+    return result;
   }
 
   std::vector<std::string> read_workloads(std::optional<std::uint64_t> seed) {
@@ -247,7 +246,8 @@ Suite parse_suite(std::string_view text, std::string_view origin, std::optional<
     }
     for (const auto& value : entry.cases) {
       const auto [there, added] = entry_of.emplace(print(value), entry.name);
-      if (!added) findings.push_back(fmt::format("{}: \"{}\" is a case of {} already", place, print(value), there->second));
+      if (!added)
+        findings.push_back(fmt::format("{}: \"{}\" is a case of {} already", place, print(value), there->second));
     }
     suite.entries.push_back(std::move(entry));
   }

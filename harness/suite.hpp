@@ -30,8 +30,8 @@ struct Suite {
 /// expected counts that are not the number of cases. Workloads and strategies are read when a case runs, not here.
 Suite parse_suite(std::string_view text, std::string_view origin, std::optional<std::uint64_t> seed = {});
 
-/// A file of suites/cases by its name, or any other by its path. A built-in suite's counts must be those of its manifest
-/// in results/manifests, so that no entry is lost unnoticed (BadInput).
+/// A file of suites/cases by its name, or any other by its path. A built-in suite's counts must be those of its
+/// manifest in results/manifests, so that no entry is lost unnoticed (BadInput).
 Suite load_suite(std::string_view name_or_path, std::optional<std::uint64_t> seed = {});
 
 std::vector<std::string> suite_names();

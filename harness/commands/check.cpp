@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
+#include "harness/check.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,8 @@
 #include <limits>
 #include <thread>
 
-#include "harness/check.hpp"
+#include <fmt/format.h>
+
 #include "harness/command.hpp"
 #include "harness/environment.hpp"
 #include "harness/options.hpp"
@@ -49,10 +50,13 @@ bool parse(std::span<const std::string> args, Request& request) {
   std::optional<std::int64_t> seed, threads;
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   Options options(check_command);
-  options.text("--suite", suite, "NAME|FILE", "Which cases: a name (" + workload::joined(suite_names(), ", ") + ") or a JSON file")
+  options
+      .text("--suite", suite, "NAME|FILE",
+            "Which cases: a name (" + workload::joined(suite_names(), ", ") + ") or a JSON file")
       .words(words, "CASE", "One case instead, as failures and --list print it")
       .list("--shows", shows, "WHAT", "With CASE: what the case must show, or it is mistrusted; may be repeated")
-      .list("--filter", selection.filters, "PATTERN", "Only these cases or entries; '*' is any characters; may be repeated")
+      .list("--filter", selection.filters, "PATTERN",
+            "Only these cases or entries; '*' is any characters; may be repeated")
       .track(selection.track, "Only cases of this track")
       .number("--seed", seed, 0, most, "Other random workloads than the suite's")
       .shard(selection.shard, selection.shards)
@@ -66,8 +70,9 @@ bool parse(std::span<const std::string> args, Request& request) {
     throw BadInput("--filter, --track, --seed and --shard choose from a --suite; a case was given");
   }
   if (!suite.empty() && !shows.empty()) throw BadInput("--shows belongs to a case; entries of a suite have their own");
-  request.suite = suite.empty() ? suite_of(words, shows)
-                                : load_suite(suite, seed ? std::optional(static_cast<std::uint64_t>(*seed)) : std::nullopt);
+  request.suite = suite.empty()
+                      ? suite_of(words, shows)
+                      : load_suite(suite, seed ? std::optional(static_cast<std::uint64_t>(*seed)) : std::nullopt);
   request.cases = select(request.suite, selection);
   request.threads = threads.value_or(std::min<std::int64_t>(2, std::max(1u, std::thread::hardware_concurrency())));
   std::vector<std::string> line = {"check"};

@@ -73,8 +73,10 @@ ExitCode work(const Request& request, const workload::Corpus& corpus, Record& re
   const std::int64_t steps = request.job.workload.steps, every = (steps + 19) / 20;
   Progress progress;
   const auto on_step = [&](const engine::StepResult& step) {
-    progress.clear();
-    if (step.step == 1 || step.step % every == 0 || step.step == steps) print_step(step, steps);
+    if (step.step == 1 || step.step % every == 0 || step.step == steps) {
+      progress.clear();
+      print_step(step, steps);
+    }
     if (step.step < steps) progress.show(fmt::format("step {} of {}", step.step + 1, steps));
   };
   try {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/device.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cfenv>
+
+#include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 

@@ -16,8 +16,8 @@ struct View {
   std::int64_t row_stride, column_stride;
 };
 
-/// Memory that one kernel's products share, allocated when a product needs it and kept until the kernel ends. One product
-/// needs at most 4 MiB.
+/// Memory that one kernel's products share, allocated when a product needs it and kept until the kernel ends. One
+/// product needs at most 4 MiB.
 class Workspace {
  public:
   explicit Workspace(KernelScope& scope) : scope_(scope) {}
