@@ -48,10 +48,13 @@ Footprint footprint(const TrainingJob& job, const JudgedPart* judged) {
   const predict::Memory own = memory_of(job, job.track);
   Footprint bytes{.training = own.total()};
   if (!judged) return bytes;
-  // One step's observables, and beside them each oracle with its own.
+  // One step's observables, and beside each oracle those of its own: within a quarter of what `laptop` takes.
   bytes.judging = own.parameter + own.gradient + own.optimizer_state;
-  if (job.track != Track::exact) bytes.judging += memory_of(judged->job, Track::f64).total() * 2;
-  bytes.judging += memory_of(judged->job, job.track).total() * 2;
+  if (job.track == Track::exact) {
+    bytes.judging += 2 * memory_of(judged->job, Track::exact).total();
+  } else {
+    bytes.judging += 2 * (memory_of(judged->job, Track::f64).total() + memory_of(judged->job, Track::native).total());
+  }
   return bytes;
 }
 

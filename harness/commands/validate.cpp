@@ -39,6 +39,6 @@ ExitCode run(std::span<const std::string> args) {
 }  // namespace
 
 const Command validate_command = {"validate", "Checks files without running anything: workloads, records, tensors",
-                                  "shardproof validate results/runs/20250101T000000Z", run};
+                                  "shardproof validate suites/shapes/tiny.json", run};
 
 }  // namespace shardproof::harness

@@ -35,7 +35,7 @@ const std::map<std::string, std::pair<std::string, std::string>> changes{
     {"frozen", {"*.bias,token*", "[\"*.bias\", \"token*\"]"}},
     {"initialization", {"gpt2", "\"gpt2\""}},
     {"init_std", {"0", "0"}},
-    {"corpus", {__FILE__, "\"" __FILE__ "\""}},
+    {"corpus", {SHARDPROOF_CORPUS, "\"" SHARDPROOF_CORPUS "\""}},
     {"documents", {"[4, 5]", "[4, 5]"}},
     {"valid_labels", {"0", "[0]"}},
     {"prompt", {"9", "9"}},
