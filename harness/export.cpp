@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/export.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
@@ -106,7 +105,8 @@ class Yardstick {
   explicit Yardstick(const TrainingJob& job) {
     file_.metadata = metadata_of(job);
     file_.metadata["track"] = "f32";
-    for (std::size_t i = 0; i < 2; ++i) oracles_[i] = reference::make_oracle(job.workload, i == 0 ? Track::f64 : Track::native);
+    for (std::size_t i = 0; i < 2; ++i)
+      oracles_[i] = reference::make_oracle(job.workload, i == 0 ? Track::f64 : Track::native);
   }
   void step(const workload::Batch& batch) {
     const auto exact = oracles_[0]->step(batch), rounded = oracles_[1]->step(batch);
@@ -129,9 +129,11 @@ class Yardstick {
 /// A folder beside the wanted one, moved into place by commit(); removed if that never comes.
 class NewFolder {
  public:
-  NewFolder(const std::filesystem::path& wanted, bool overwrite) : wanted_(wanted.lexically_normal()), overwrite_(overwrite) {
+  NewFolder(const std::filesystem::path& wanted, bool overwrite)
+      : wanted_(wanted.lexically_normal()), overwrite_(overwrite) {
     if (!wanted_.has_filename()) wanted_ = wanted_.parent_path();
-    if (exists(wanted_) && !overwrite) throw BadInput(fmt::format("{} exists already; choose another folder or give --overwrite", wanted.string()));
+    if (exists(wanted_) && !overwrite)
+      throw BadInput(fmt::format("{} exists already; choose another folder or give --overwrite", wanted.string()));
     path_ = wanted_;
     path_ += fmt::format(".writing-{}", getpid());
     std::error_code error;

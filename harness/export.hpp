@@ -8,10 +8,10 @@
 //                           gradient/NAME, parameter/NAME, state/NAME
 //   yardstick.safetensors   f32/STEP/KIND/NAME f64 [1]: max |oracle(float) - oracle(double)| of that tensor
 //
-// Tensors are F64 in their logical shape, whole: `global_offset` 0 in every dimension. Gradients are unscaled, divided by
-// the loss scale. In `exact` a double may not hold all bits of a Q23.40, so raw/KIND/NAME i64 has the scaled integers.
-// Every file's metadata names schema, track, loss_scale, workload_hash and workload; a step's also `step` and the
-// `digest` of its observables alone.
+// Tensors are F64 in their logical shape, whole: `global_offset` 0 in every dimension. Gradients are unscaled, divided
+// by the loss scale. In `exact` a double may not hold all bits of a Q23.40, so raw/KIND/NAME i64 has the scaled
+// integers. Every file's metadata names schema, track, loss_scale, workload_hash and workload; a step's also `step` and
+// the `digest` of its observables alone.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@
 
 namespace shardproof::harness {
 
-/// Trains the job's steps and writes all files into a folder that does not exist yet (or is replaced). The folder appears
-/// whole or not at all. Returns the digest of the run. Throws what train() throws, WriteError, and BadInput when the
-/// folder exists and `overwrite` is off.
+/// Trains the job's steps and writes all files into a folder that does not exist yet (or is replaced). The folder
+/// appears whole or not at all. Returns the digest of the run. Throws what train() throws, WriteError, and BadInput
+/// when the folder exists and `overwrite` is off.
 std::string export_run(const TrainingJob& job, const workload::Corpus& corpus, const std::filesystem::path& folder,
                        bool overwrite, bool yardstick);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms against ledgers: what was counted while training equals what the closed forms of harness/predict say.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "harness/predict/flops.hpp"
 #include "harness/predict/memory.hpp"

@@ -6,7 +6,7 @@
 set -euo pipefail
 file=
 if [[ $# -gt 0 && $1 != -* ]]; then
-  file=$(realpath -- "$1")
+  file=$(realpath -m -- "$1")
   shift
 fi
 cd "$(dirname "$0")/.."

@@ -17,7 +17,9 @@ struct Block::Slots {
   Linear linear(const std::string& name) const {
     return {store[prefix + name + ".weight"], &store[prefix + name + ".bias"]};
   }
-  Norm norm(const std::string& name) const { return {store[prefix + name + ".weight"], store[prefix + name + ".bias"]}; }
+  Norm norm(const std::string& name) const {
+    return {store[prefix + name + ".weight"], store[prefix + name + ".bias"]};
+  }
 };
 
 namespace {
@@ -41,7 +43,8 @@ Tensor add(const Pass& pass, std::string name, const Tensor& x, const Tensor& y)
   return z;
 }
 
-void keep(SavedTensors& saved, std::string_view input, std::string_view mean, std::string_view rstd, const Norm::Saved& norm) {
+void keep(SavedTensors& saved, std::string_view input, std::string_view mean, std::string_view rstd,
+          const Norm::Saved& norm) {
   saved.keep(input, norm.input, Readers::both);
   saved.keep(mean, norm.mean, Readers::both);
   saved.keep(rstd, norm.rstd, Readers::both);
@@ -141,9 +144,10 @@ Tensor Block::backward_input(const Pass& pass, const Tensor& dy, SavedTensors& s
   const Tensor dq = pass.activation("query.gradient", saved["query"].dims());
   const Tensor dk = pass.activation("key.gradient", saved["key"].dims());
   const Tensor dv = pass.activation("value.gradient", saved["value"].dims());
-  const attention::Saved attention{saved["probability"], saved.find("probability_mask"), saved.find("probability_dropped")};
-  attention::backward(pass.queue, attention_shape(pass), d_o, saved["query"], saved["key"], saved["value"], pass.documents,
-                      saved["attention_output"], attention, w.dropout, dq, dk, dv);
+  const attention::Saved attention{saved["probability"], saved.find("probability_mask"),
+                                   saved.find("probability_dropped")};
+  attention::backward(pass.queue, attention_shape(pass), d_o, saved["query"], saved["key"], saved["value"],
+                      pass.documents, saved["attention_output"], attention, w.dropout, dq, dk, dv);
   Accumulator dh1_sum = pass.gradient_sum("norm1_output.gradient", {pass.rows(), w.hidden});
   query_.backward_input(pass, dq, dh1_sum);
   key_.backward_input(pass, dk, dh1_sum);

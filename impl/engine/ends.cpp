@@ -60,8 +60,8 @@ Tensor Head::backward_input(const Pass& pass, double factor, SavedTensors& saved
   Accumulator dh_sum = pass.gradient_sum("final_norm_output.gradient", {pass.rows(), pass.workload.hidden});
   linear_.backward_input(pass, dz, dh_sum);
   const Tensor dh = dh_sum.finish(pass.queue);
-  const Tensor dx = norm_.backward_input(
-      pass, dh, {saved["final_norm_input"], saved["final_norm_mean"], saved["final_norm_rstd"]});
+  const Tensor dx =
+      norm_.backward_input(pass, dh, {saved["final_norm_input"], saved["final_norm_mean"], saved["final_norm_rstd"]});
   saved.release_after(Readers::input);
   saved.keep("logits.gradient", dz, Readers::weight);
   saved.keep("final_norm_output.gradient", dh, Readers::weight);

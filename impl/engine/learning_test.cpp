@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training learns what there is to learn, and no more: on a Markov source the floor of the loss is known.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "impl/engine/trainer.hpp"
 
@@ -17,10 +17,20 @@ struct Learned {
   bool honest() const { return mean >= floor - 4 * standard_error; }
 };
 
-/// 1,000 steps of `tiny` on 16 symbols; the mean loss of the last 100. `leak` shows the model the label of every position.
+/// 1,000 steps of `tiny` on 16 symbols; the mean loss of the last 100. `leak` shows the model the label of every
+/// position.
 Learned learn(bool leak) {
-  const std::vector<std::string> settings{"vocab=16",  "corpus=markov", "steps=1000", "batch=16", "optimizer=adam", "learning_rate=0.01",
-                                          "learning_rate_schedule=linear", "documents=[]", "valid_labels=[]", "prompt=0", "dropout=0",
+  const std::vector<std::string> settings{"vocab=16",
+                                          "corpus=markov",
+                                          "steps=1000",
+                                          "batch=16",
+                                          "optimizer=adam",
+                                          "learning_rate=0.01",
+                                          "learning_rate_schedule=linear",
+                                          "documents=[]",
+                                          "valid_labels=[]",
+                                          "prompt=0",
+                                          "dropout=0",
                                           "label_smoothing=0"};
   const auto w = workload::load("tiny", settings);
   const auto source = workload::markov_source(w);

@@ -25,7 +25,8 @@ ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload,
       slot.gradient = Accumulator(queue, {p.name + ".gradient", scalar_of(track), p.dims, Category::gradient});
       for (const auto state : optimizer.states) {
         const auto name = p.name + "." + std::string(state);
-        zero(queue, slot.state.emplace_back(queue, TensorSpec{name, state_of(track), p.dims, Category::optimizer_state}));
+        zero(queue,
+             slot.state.emplace_back(queue, TensorSpec{name, state_of(track), p.dims, Category::optimizer_state}));
       }
     }
     slots_.push_back(std::move(slot));

@@ -44,7 +44,8 @@ struct Trainer::Impl {
         store(queue, workload, track, optimizer),
         embedding(store),
         head(store, workload) {
-    if (options.microbatches < 1) throw BadInput("microbatches is " + std::to_string(options.microbatches) + "; it must be 1 or more");
+    if (options.microbatches < 1)
+      throw BadInput("microbatches is " + std::to_string(options.microbatches) + "; it must be 1 or more");
     for (std::int64_t l = 0; l < workload.layers; ++l) blocks.emplace_back(store, workload, l);
   }
 
@@ -112,8 +113,8 @@ void Trainer::Impl::microbatch(const workload::Batch& part, const WideTotal& los
   embedding.backward_weight(pass, embedding_saved);
 }
 
-// The list of design section 3, as far as one rank needs it: 1 accumulated, 4 unscale (in `exact` lines 6 and 8 divide),
-// 5 agree on non-finite, 6 norm, 7 clip, 8 optimizer, 10 advance.
+// The list of design section 3, as far as one rank needs it: 1 accumulated, 4 unscale (in `exact` lines 6 and 8
+// divide), 5 agree on non-finite, 6 norm, 7 clip, 8 optimizer, 10 advance.
 void Trainer::Impl::end_of_step(const WideTotal& loss) {
   WideTotal squares(queue, scalar_of(track), "gradient_squares");
   for (auto& slot : store.slots()) {
@@ -149,7 +150,10 @@ Trainer::~Trainer() = default;
 
 StepResult Trainer::step(const workload::Batch& batch) {
   auto& t = *impl_;
-  t.last = {.step = batch.step, .tokens = batch.label_count, .loss = {}, .learning_rate = workload::learning_rate(t.workload, batch.step)};
+  t.last = {.step = batch.step,
+            .tokens = batch.label_count,
+            .loss = {},
+            .learning_rate = workload::learning_rate(t.workload, batch.step)};
   t.queue.device().clear_overflow();
   for (auto& slot : t.store.slots()) {
     if (slot.gradient) slot.gradient.restart(t.queue);
@@ -189,7 +193,8 @@ std::vector<Observable> Trainer::observe() {
                      slot.parameter.dims, fetch_values(t.queue, slot.state[k])});
     }
   }
-  std::ranges::stable_sort(all, {}, [](const Observable& o) { return std::pair<Observed, const std::string&>(o.kind, o.name); });
+  std::ranges::stable_sort(all, {},
+                           [](const Observable& o) { return std::pair<Observed, const std::string&>(o.kind, o.name); });
   return all;
 }
 
@@ -197,7 +202,8 @@ std::vector<Observable> Trainer::parameters() {
   auto& t = *impl_;
   std::vector<Observable> all;
   for (auto& slot : t.store.slots()) {
-    all.push_back({t.last.step, Observed::parameter, slot.parameter.name, slot.parameter.dims, fetch_values(t.queue, slot.value)});
+    all.push_back({t.last.step, Observed::parameter, slot.parameter.name, slot.parameter.dims,
+                   fetch_values(t.queue, slot.value)});
   }
   return all;
 }

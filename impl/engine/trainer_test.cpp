@@ -27,7 +27,8 @@ void expect_same_bits(const workload::Workload& w, TrainerOptions options, std::
     ASSERT_EQ(ours.size(), theirs.size());
     for (std::size_t i = 0; i < ours.size(); ++i) {
       ASSERT_EQ(ours[i].name, theirs[i].name);
-      ASSERT_EQ(digest_of({&ours[i]}), digest_of({&theirs[i]})) << name_of(ours[i].kind) << " " << ours[i].name << " step " << t;
+      ASSERT_EQ(digest_of({&ours[i]}), digest_of({&theirs[i]}))
+          << name_of(ours[i].kind) << " " << ours[i].name << " step " << t;
     }
   }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "impl/step/optimizer.hpp"
-
 #include <string>
 
+#include "impl/step/optimizer.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::step {

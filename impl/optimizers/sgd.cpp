@@ -10,7 +10,9 @@ extern const step::Optimizer sgd_technique{
     .states = {},
     .update =
         [](Queue& queue, const step::UpdateContext& c, const workload::Parameter&, const Tensor& p, const Tensor& g,
-           std::span<const Tensor>) { sgd(queue, p, g, {c.loss_scale, c.clip_factor}, c.learning_rate); },
+           std::span<const Tensor>) {
+          sgd(queue, p, g, {c.loss_scale, c.clip_factor}, c.learning_rate);
+        },
 };
 
 }  // namespace shardproof::optimizers

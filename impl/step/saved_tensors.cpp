@@ -22,7 +22,8 @@ Tensor SavedTensors::find(std::string_view name) const {
 const Tensor& SavedTensors::operator[](std::string_view name) const {
   const auto at = std::ranges::find(saved_, name, &Saved::name);
   if (at == saved_.end()) {
-    throw InternalError("saved tensor '" + std::string(name) + "' is not there: never kept, or read after its last declared reader");
+    throw InternalError("saved tensor '" + std::string(name) +
+                        "' is not there: never kept, or read after its last declared reader");
   }
   return at->tensor;
 }

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the shardproof binary says to wrong workloads, corpora, sizes and tensors."""
+import json
+import os
+import resource
+import struct
+
+import binary
+from binary import OUT_OF_MEMORY, PASS, USAGE, Cli
+
+
+class BadWorkloads(Cli):
+    def test_settings(self):
+        self.refuse("--set", "learning_rat=1", says=["learning_rat", "learning_rate"])
+        self.refuse("--set", "steps=0", says="steps is 0")
+        self.refuse("--steps", "0", says='--steps: "0" is not a whole number of at least 1')
+        self.refuse("--set", "heads=5", says="heads is 5, which does not divide hidden")
+        self.refuse("--set", "learning_rate=nan", says="learning_rate")
+        self.refuse("--set", "learning_rate=NaN", says="learning_rate")
+        self.refuse("--set", "learning_rate=inf", says="learning_rate")
+        self.refuse("--set", "learning_rate=fast", says="learning_rate")
+        self.refuse("--set", "layers=1.5", says="layers")
+        self.refuse("--set", "layers", says="layers")
+        self.refuse("--set", "loss_scale=3", says="a power of two")
+
+    def test_strategies(self):
+        self.refuse("--strategy", "dp1 microbatch=2", says='did you mean "microbatches"?')
+        self.refuse("--strategy", "dp1 dp1", says="doubled")
+        self.refuse("--strategy", "dp2", says="dp2 needs 2 ranks")
+
+    def test_files(self):
+        def refuse_file(content, *says):
+            self.write("w.json", content)
+            self.expect(USAGE, "run", "--workload", "w.json", "--out", "refused", says=["w.json", *says])
+            self.expect(USAGE, "validate", "w.json", says=says)
+            self.assertFalse((self.folder / "refused").exists())
+
+        refuse_file('{"layers": 2, "hiden": 8}', "hiden", "hidden")
+        refuse_file('{"layers": 2, "layers": 3}', "layers")
+        refuse_file('{"layers": "two", "hidden": 8.5, "corpus": 3}', "layers", "hidden", "corpus")
+        refuse_file('{"layers": 2, "hidden": 8', "w.json")
+        refuse_file("", "w.json")
+        refuse_file("[]", "w.json")
+        refuse_file("\xff\x00", "w.json")
+        # All errors of a file at once.
+        refuse_file('{"layer": 2, "hidden": 30, "heads": 4, "steps": 0}', "layer", "heads", "steps")
+        self.expect(USAGE, "run", "--workload", "missing.json", says="missing.json")
+        self.expect(USAGE, "run", "--workload", "tinny", says="tiny")
+
+    def test_corpora(self):
+        self.refuse("--set", "corpus=missing.txt", says="missing.txt")
+        self.write("empty.txt", "")
+        self.refuse("--set", "corpus=empty.txt", says="empty.txt")
+        self.write("short.txt", "abc")
+        self.refuse("--set", "corpus=short.txt", says="short.txt")
+        self.write("bytes.txt", b"a" * 5000 + b"\xff" + b"a" * 5000)
+        self.refuse("--set", "corpus=bytes.txt", "--set", "vocab=128", says=["bytes.txt", "5000", "255"])
+        (self.folder / "folder").mkdir()
+        self.refuse("--set", "corpus=folder", says="folder")
+        self.write("w.json", json.dumps({"corpus": "short.txt"}))
+        self.expect(USAGE, "validate", "w.json", says="short.txt")
+
+    def test_an_unreadable_corpus(self):
+        unprivileged = self.without_privileges()
+        self.write("secret.txt", "x" * 10000)
+        os.chmod(self.folder / "secret.txt", 0)
+        self.run_tiny("--set", "corpus=secret.txt", code=USAGE, says="secret.txt", **unprivileged)
+
+    def test_a_workload_larger_than_memory_is_refused_before_it_is_allocated(self):
+        # Sanitizers reserve far more address space than they use.
+        sanitized = "-fsanitize" in json.loads(self.expect(PASS, "env", "--json").stdout)["flags"]
+        limit = None if sanitized else lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        huge = ["--set", "hidden=65536", "--set", "heads=64", "--set", "kv_heads=64", "--set", "layers=1000"]
+        for how in [["--out", "out"], ["--dry-run"]]:
+            says = ["parameters", "more than this machine's"]
+            self.run_tiny(*huge, *how, code=OUT_OF_MEMORY, says=says, preexec_fn=limit)
+        says = "more than --device-memory 64.00 KiB"
+        self.run_tiny("--device-memory", "64K", "--out", "out", code=OUT_OF_MEMORY, says=says)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_the_device_limit_holds_during_the_run(self):
+        self.run_tiny("--no-check", "--out", "free")
+        ledgers = self.records("free")[0]["ledgers"]
+        limit = ledgers["memory_total_peak_bytes"]
+        self.run_tiny("--no-check", "--device-memory", str(limit), "--out", "enough")
+        less = ["--no-check", "--device-memory", str(limit - 1), "--out", "out"]
+        self.run_tiny(*less, code=OUT_OF_MEMORY, says="rerun: ")
+        (record,) = self.records("out")
+        self.assertEqual(record["verdict"], "error")
+        self.assertEqual(self.summary("out")["exit_code"], OUT_OF_MEMORY)
+
+
+class Tensors(Cli):
+    def tensors(self, header, data=b"", length=None):
+        text = header if isinstance(header, bytes) else json.dumps(header).encode()
+        return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+    def refuse_tensors(self, content, *says):
+        self.write("t.safetensors", content)
+        self.expect(USAGE, "validate", "t.safetensors", says=["t.safetensors", *says])
+
+    def test_a_good_file(self):
+        header = {"__metadata__": {"a": "b"}, "x": {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]},
+                  "empty": {"dtype": "F32", "shape": [0, 3], "data_offsets": [16, 16]}}
+        self.write("t.safetensors", self.tensors(header, bytes(16)))
+        self.expect(PASS, "validate", "t.safetensors")
+
+    def test_bad_files(self):
+        x = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
+        self.refuse_tensors(b"")
+        self.refuse_tensors(b"\x01\x02")
+        self.refuse_tensors(self.tensors({"x": x}, bytes(15)))
+        self.refuse_tensors(self.tensors({"x": x}, bytes(17)))
+        self.refuse_tensors(self.tensors({"x": x})[:-5])
+        self.refuse_tensors(self.tensors({"x": x}, bytes(16), length=4 << 30), str(4 << 30))
+        self.refuse_tensors(self.tensors({"x": x}, bytes(16), length=2**64 - 1))
+        self.refuse_tensors(self.tensors(b"not json", bytes(16)))
+        doubled = f'{{"x": {json.dumps(x)}, "x": {json.dumps(x)}}}'.encode()
+        self.refuse_tensors(self.tensors(doubled, bytes(16)), "x")
+        self.refuse_tensors(self.tensors({"x": x, "y": x | {"data_offsets": [8, 24]}}, bytes(24)), "y")
+        self.refuse_tensors(self.tensors({"x": x, "y": x | {"data_offsets": [24, 40]}}, bytes(40)), "y")
+        self.refuse_tensors(self.tensors({"x": x | {"dtype": "F63"}}, bytes(16)), "F63")
+        self.refuse_tensors(self.tensors({"x": x | {"shape": [3]}}, bytes(16)), "x")
+        self.refuse_tensors(self.tensors({"x": x | {"shape": [-2]}}, bytes(16)), "x")
+        self.refuse_tensors(self.tensors({"x": x | {"shape": [2**62, 2**62]}}, bytes(16)), "x")
+        self.refuse_tensors(self.tensors({"x": x | {"data_offsets": [16, 0]}}, bytes(16)), "x")
+
+    def test_exports_of_another_type_or_workload(self):
+        self.expect(PASS, "export", "--workload", "tiny", "--track", "exact", "--steps", "2", "--out", "e")
+        self.expect(PASS, "validate", "e", "--workload", "tiny", "--set", "steps=2")
+        says = ["initial", "step-0002", "belongs to another workload"]
+        self.expect(USAGE, "validate", "e", "--workload", "tiny", says=says)
+        step = self.folder / "e/step-0001.safetensors"
+        whole = step.read_bytes()
+        length = struct.unpack("<Q", whole[:8])[0]
+        header, data = json.loads(whole[8:8 + length]), whole[8 + length:]
+        name = next(n for n in header if n.startswith("gradient/"))
+
+        def refuse_entry(change, says):
+            new_name = change.pop("name", name)
+            changed = {new_name if n == name else n: e | change if n == name else e for n, e in header.items()}
+            step.write_bytes(self.tensors(changed, data))
+            self.expect(USAGE, "validate", "e", says=["step-0001", *says])
+
+        refuse_entry({"dtype": "I64"}, [name, "is of type i64, not f64"])
+        refuse_entry({"name": "gradient/nobody.weight"}, ['no parameter "nobody.weight"'])
+        refuse_entry({"name": "momentum"}, ['"momentum" is of no kind'])
+        refuse_entry({"shape": [*header[name]["shape"], 1]}, [name, "its workload says"])
+        step.unlink()
+        self.expect(USAGE, "validate", "e", says="step-0001")
+
+    def test_paths_that_are_no_files(self):
+        self.expect(USAGE, "validate", "missing.safetensors", says="missing.safetensors")
+        (self.folder / "empty").mkdir()
+        self.expect(USAGE, "validate", "empty", says="empty")
+        self.write("notes.txt", "x")
+        self.expect(USAGE, "validate", "notes.txt", says="its kind is not known")
+
+    def test_every_bad_file_is_named(self):
+        self.write("a.safetensors", b"")
+        self.write("b.jsonl", "{}\n")
+        self.expect(USAGE, "validate", "a.safetensors", "b.jsonl", says=["a.safetensors", "b.jsonl:1"])
+
+
+if __name__ == "__main__":
+    binary.main()
