@@ -30,11 +30,11 @@ stage digest_gcc_o0 digest_of gcc_o0 g++ Debug
 stage digest_gcc_o3 digest_of gcc_o3 g++ RelWithDebInfo -DSHARDPROOF_ARCH=native
 stage digest_clang digest_of clang clang++ RelWithDebInfo
 stage digests_agree digests_agree
-stage markov_1000 build/cpu/shardproof run --workload tiny --set vocab=16 --set steps=1000 --set batch=16 \
-  --set learning_rate=0.01 --set learning_rate_schedule=linear --out "$out/markov" --overwrite
-stage laptop_text build/cpu/shardproof run --workload laptop --set corpus=README.md --set steps=50 \
+stage markov_1000 build/cpu/shardproof run --workload tiny --set vocab=16 --set batch=16 --set learning_rate=0.01 \
+  --set learning_rate_schedule=linear --steps 1000 --out "$out/markov" --overwrite
+stage laptop_text build/cpu/shardproof run --workload laptop --set corpus=README.md --steps 50 \
   --out "$out/laptop" --overwrite
-stage laptop_exact build/cpu/shardproof run --workload laptop --track exact --set steps=3 --out "$out/exact" --overwrite
+stage laptop_exact build/cpu/shardproof run --workload laptop --track exact --steps 3 --out "$out/exact" --overwrite
 stage asan sanitizer asan
 stage tsan sanitizer tsan
 stage bench scripts/bench.sh
