@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-include(GoogleTest)
-
 # shardproof_library(NAME [DEPS target...] [SOURCES extra.cpp...])
 #
 # The folder's library from its *.cpp (but *_test.cpp, *_bench.cpp, *_main.cpp), one test executable NAME_tests from its
