@@ -12,6 +12,15 @@
 
 namespace shardproof {
 
+/// Where rows of elements lie in a row-major array.
+struct Window {
+  std::int64_t first = 0;   ///< element
+  std::int64_t stride = 0;  ///< elements from one row to the next
+  std::int64_t end(std::int64_t rows, std::int64_t columns) const {
+    return rows == 0 || columns == 0 ? 0 : first + (rows - 1) * stride + columns;
+  }
+};
+
 class Accumulator {
  public:
   Accumulator() = default;
@@ -32,13 +41,24 @@ class Accumulator {
  private:
   template <class S>
   friend class AccumulatorView;
+  friend class AccumulatorExchange;
+  friend void add_window(Queue& queue, const Accumulator& from, const Window& source, const Accumulator& to,
+                         const Window& target, std::int64_t rows, std::int64_t columns);
   struct State {
     Tensor low, high;  // high: int64, exists only once the bound has failed
     double bound = 0;  // on the magnitude of every element's partial sum, as a value
     bool finished = false;
+
+    std::int64_t* add_lane(KernelScope& scope);  // the new lane's elements, unwritten
+    void require_unfinished() const;
   };
   std::shared_ptr<State> state_;
 };
+
+/// Unfinished sums of a window of `from` added to one of `to`: lanes and bound go along. Throws InternalError for a
+/// window that does not lie inside.
+void add_window(Queue& queue, const Accumulator& from, const Window& source, const Accumulator& to,
+                const Window& target, std::int64_t rows, std::int64_t columns);
 
 /// A kernel's access to an accumulator.
 template <class S>
@@ -71,6 +91,30 @@ class AccumulatorView {
  private:
   S* low_;
   std::int64_t* high_ = nullptr;
+};
+
+/// A kernel's means to replace an accumulator by its sum over ranks: sum bound() over the ranks, hand the total to
+/// begin(), sum the tensor that it returns, call end(). All ranks agree on one lane or two, as all know the same total.
+class AccumulatorExchange {
+ public:
+  /// Throws InternalError when the accumulator is finished.
+  AccumulatorExchange(KernelScope& scope, const Accumulator& accumulator);
+
+  /// Of this rank's sum, as a value. Of no meaning but for Fixed.
+  double bound() const { return state_->bound; }
+  /// Whether the sum's overflow flag is up: the returned tensor of begin() need not show it.
+  bool overflow() const { return scope_.overflow_of(state_->low); }
+  /// The accumulator's own elements where one lane can hold the total; else i64 [2, elements], a copy in lanes without
+  /// carries: v = lane1 * 2^53 + lane0 with 0 <= lane0 < 2^53. Up to 1024 ranks may add theirs as plain integers; the
+  /// total is then known modulo 2^117, more than 2^31 products of 2^84 each.
+  Tensor begin(double total_bound);
+  /// After the sum: takes the lanes back.
+  void end();
+
+ private:
+  KernelScope& scope_;
+  std::shared_ptr<Accumulator::State> state_;
+  Tensor lanes_;
 };
 
 }  // namespace shardproof

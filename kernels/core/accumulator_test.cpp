@@ -188,6 +188,87 @@ TEST_F(AccumulatorTest, FloatsJustAdd) {
   EXPECT_EQ(testing::doubles(queue, sum.finish(queue)), (std::vector<double>{1.5, 0.75}));
 }
 
+/// Replaces each accumulator by the sum of all, as ranks would. Returns whether that took lanes.
+bool exchange_sums(Queue& queue, const std::vector<Accumulator>& sums) {
+  bool lanes = false;
+  queue.submit("exchange", [&](KernelScope& scope) {
+    std::vector<AccumulatorExchange> ends;
+    std::vector<std::int64_t*> data;
+    double bound = 0;
+    for (const auto& sum : sums) bound += ends.emplace_back(scope, sum).bound();
+    std::int64_t n = 0;
+    for (auto& end : ends) {
+      const Tensor t = end.begin(bound);
+      lanes = t.dtype() == Dtype::i64;
+      n = t.elements();
+      data.push_back(lanes ? scope.update<std::int64_t>(t) : &scope.update<Fixed>(t)->raw);
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::int64_t total = 0;
+      for (const auto* d : data) total += d[i];
+      for (auto* d : data) d[i] = total;
+    }
+    for (auto& end : ends) end.end();
+  });
+  return lanes;
+}
+
+TEST_F(AccumulatorTest, ExchangedSumsAreTrueTotals) {
+  const int128 huge = static_cast<int128>(1) << 110;
+  const std::vector<std::vector<int128>> parts = {
+      {huge, -1, fixed_limit - 1, -huge - 7, (static_cast<int128>(1) << 53) - 1},
+      {-huge - 3, -1, fixed_limit - 1, huge, 1},
+      {1, -1, 3 - fixed_limit, huge, -(static_cast<int128>(1) << 53)}};
+  std::vector<Accumulator> sums;
+  for (const auto& part : parts) {
+    sums.push_back(make({5}));
+    add(sums.back(), part);
+  }
+  EXPECT_TRUE(exchange_sums(queue, sums));
+  for (auto& sum : sums) {
+    EXPECT_TRUE(add(sum, {1, 0, 2 - fixed_limit, -huge, 0}));  // goes on with two lanes
+    EXPECT_EQ(raws(sum.finish(queue)), (std::vector<std::int64_t>{-1, -3, 3, -7, 0}));
+  }
+  EXPECT_FALSE(device.overflow());
+  EXPECT_EQ(device.memory().current(Category::workspace) + device.memory().current(Category::communication), 0);
+}
+
+TEST_F(AccumulatorTest, ExchangesKeepOneLaneWhileTheTotalOfBoundsAllows) {
+  for (const double last : {0x1p20 - 1, 0x1p20}) {
+    std::vector<Accumulator> sums = {make({2}), make({2})};
+    add(sums[0], {3, -4}, 0x1p20);
+    add(sums[1], {1, 9}, last);
+    EXPECT_EQ(exchange_sums(queue, sums), last == 0x1p20);
+    EXPECT_EQ(add(sums[1], {0, 0}, 1), true) << "the bound is the total's";
+    for (auto& sum : sums) EXPECT_EQ(raws(sum.finish(queue)), (std::vector<std::int64_t>{4, 5}));
+  }
+}
+
+TEST_F(AccumulatorTest, ExchangesShowAFlagAndRefuseWhatIsFinished) {
+  auto sum = make({1});
+  queue.submit("raise", [&](KernelScope& scope) {
+    EXPECT_FALSE(AccumulatorExchange(scope, sum).overflow());
+    AccumulatorView<Fixed>(scope, sum, 1).add(0, {1});
+    scope.raise_overflow();
+  });
+  queue.submit("ask", [&](KernelScope& scope) { EXPECT_TRUE(AccumulatorExchange(scope, sum).overflow()); });
+  sum.finish(queue);
+  EXPECT_THROW(exchange_sums(queue, {sum}), InternalError);
+}
+
+TEST_F(AccumulatorTest, WindowsGoAlongWithTheirLanes) {
+  const int128 huge = static_cast<int128>(1) << 100;
+  auto from = make({2, 3}), to = make({2, 5});
+  add(from, {1, huge, 3, 4, 5, -huge});
+  add_window(queue, from, {1, 3}, to, {2, 5}, 2, 2);
+  add_window(queue, from, {1, 3}, to, {3, 5}, 2, 1);  // huge and 5 once more, a column farther
+  add(to, {0, 0, -huge, -huge, 0, 0, 0, 0, huge, 0});
+  EXPECT_EQ(raws(to.finish(queue)), (std::vector<std::int64_t>{0, 0, 0, 3, 0, 0, 0, 5, 5, 0}));
+  auto small = make({1, 2});
+  EXPECT_THROW(add_window(queue, from, {0, 3}, small, {1, 2}, 1, 2), InternalError);
+  EXPECT_THROW(add_window(queue, small, {1, 2}, from, {0, 3}, 1, 2), InternalError);
+}
+
 TEST_F(AccumulatorTest, EmptyOnesWork) {
   auto sum = make({0, 3});
   EXPECT_TRUE(add(sum, {}, 1e9));

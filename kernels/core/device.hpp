@@ -44,7 +44,9 @@ class Device {
   MemoryLedger& memory() { return memory_; }
   FlopLedger& flops() { return flops_; }
 
-  /// Whether any kernel since the last clear_overflow() raised overflow: line 5 of the step's end asks it.
+  /// Whether any kernel since the last clear_overflow() raised overflow: line 5 of the step's end asks it. Neither this
+  /// nor FlopLedger::set_recomputing is ordered with queues: the host calls them while the device's queues are idle, a
+  /// kernel through KernelScope::device().
   bool overflow() const { return overflow_; }
   void raise_overflow() { overflow_ = true; }
   void clear_overflow() { overflow_ = false; }
@@ -56,9 +58,13 @@ class Device {
   std::atomic<bool> overflow_ = false;
 };
 
+/// Throws DeviceError unless this thread rounds to nearest even and keeps subnormal numbers. A library may have changed
+/// that under our feet (one linked with -ffast-math does), so every kernel's start asks; it takes nanoseconds.
+void require_arithmetic();
+
 /// Called once by a program that trains: makes the C library keep freed memory for the next step instead of returning
-/// it to the system page by page. Throws DeviceError when the processor lacks an
-/// instruction set that this binary was compiled for, or rounding is not to nearest even.
+/// it to the system page by page. Throws DeviceError when the processor lacks an instruction set that this binary was
+/// compiled for, or as require_arithmetic().
 void prepare_process();
 
 }  // namespace shardproof

@@ -31,9 +31,17 @@ struct DeviceError : Error {
 struct OutOfMemory : DeviceError {
   using DeviceError::DeviceError;
 };
-/// A collective or message failed.
+/// A collective or message failed: a call that does not match, or one of the two below.
 struct CommError : Error {
   using Error::Error;
+};
+/// A wait went on without progress for longer than is allowed.
+struct HangError : CommError {
+  using CommError::CommError;
+};
+/// A peer ended, or went away, before its part was done.
+struct RankLost : CommError {
+  using CommError::CommError;
 };
 /// Results could not be written.
 struct WriteError : Error {

@@ -4,6 +4,8 @@
 // the same.
 #pragma once
 
+#include <limits>
+
 #include "kernels/core/functions.hpp"
 #include "kernels/core/scalar.hpp"
 #include "kernels/core/team.hpp"
@@ -48,13 +50,15 @@ inline constexpr bool has_fma = true;
 inline constexpr bool has_fma = false;
 #endif
 
-/// x / c by r, the reciprocal of c, and one correction by the remainder (Markstein, IBM J. Res. Dev. 34, 1990): the
-/// same float as x / c wherever it was tried (optimizers_test.cpp), unless that is subnormal. Divisions are that much
-/// slower.
+/// x / c for c in (0, 1] by r, the reciprocal of c, and one correction by the remainder (Markstein, IBM J. Res. Dev.
+/// 34, 1990): the same float as x / c wherever it was tried (optimizers_test.cpp), infinities and NaN included, but for
+/// |x| < 2^-100, whose remainder is subnormal (a unit off), the sign of zero, and a quotient that is the largest float
+/// (it may be infinite). Divisions are that much slower.
 SHARDPROOF_HD inline float divide_by(float x, float c, float r) {
   if constexpr (!has_fma) return x / c;
   const float q = x * r;
-  return std::fma(std::fma(-q, c, x), r, q);
+  const float corrected = std::fma(std::fma(-q, c, x), r, q);
+  return std::fabs(q) <= std::numeric_limits<float>::max() ? corrected : q;  // of an infinity the remainder is NaN
 }
 
 /// Whether fma_product() is product() for all factors up to these raw magnitudes, and fast here: both are exact as

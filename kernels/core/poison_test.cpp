@@ -93,6 +93,26 @@ TEST_F(PoisonTest, UpdatesAreReads) {
   EXPECT_THROW(copy(queue, t, Tensor(queue, {"to", Dtype::f64, {3}, Category::gradient})), DeviceError);
 }
 
+// An overflow explains an element out of range, which Fixed cannot tell from poison; it explains no other type's
+// poison.
+TEST_F(PoisonTest, UnderAnOverflowFlagOnlyFixedIsLet) {
+  const auto read_under_a_flag = [&]<class T>(T) {
+    const Tensor t(queue, {"t", dtype_of<T>(), {3}, Category::gradient});
+    queue.submit("raise", [&](KernelScope& s) {
+      *s.write<T>(t.rows(0, 1)) = T{};
+      s.raise_overflow();
+    });
+    EXPECT_TRUE(fetch_overflow(queue, t));
+    return message_of(queue, t);
+  };
+  const std::string found = "rank 4: kernel fetch: tensor 't' has poison at index 1";
+  EXPECT_EQ(read_under_a_flag(Fixed{}), "no DeviceError");
+  EXPECT_EQ(read_under_a_flag(double{}).substr(0, found.size()), found);
+  EXPECT_EQ(read_under_a_flag(float{}).substr(0, found.size()), found);
+  EXPECT_EQ(read_under_a_flag(std::int64_t{}).substr(0, found.size()), found);
+  EXPECT_EQ(read_under_a_flag(std::int32_t{}).substr(0, found.size()), found);
+}
+
 TEST_F(PoisonTest, CanBeOff) {
   Device plain{{.poison = false}};
   ImmediateQueue plain_queue(plain);

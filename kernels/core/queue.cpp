@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/queue.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "kernels/core/errors.hpp"
@@ -32,9 +34,9 @@ void* KernelScope::open(const Tensor& tensor, Dtype dtype, Access access) {
   }
   std::byte* data = tensor.storage_->data + tensor.offset_ * static_cast<std::int64_t>(size_of(dtype));
   if (access == Access::read || access == Access::update) {
-    if (tensor.storage_->overflow) {
-      inherited_ = true;
-    } else if (device_.poison()) {
+    const bool flagged = tensor.storage_->overflow;
+    inherited_ = inherited_ || flagged;
+    if (device_.poison() && !(flagged && dtype == Dtype::fixed)) {
       const auto at = poison::find(dtype, data, tensor.elements());
       if (at >= 0) {
         refuse(tensor, "has poison at index " + std::to_string(tensor.offset_ + at) +
@@ -70,9 +72,10 @@ void KernelScope::close() {
       up = poison::find_out_of_range(data, tensor.elements()) >= 0;
     }
     raised = raised || up;
-    // A whole tensor that is written anew is as good as its inputs; a part of one only ever raises the flag.
+    // A whole tensor that is written anew is as good as its inputs; a part of one only ever raises the flag, so that
+    // several queues may write parts.
     const bool whole = tensor.bytes() == storage.bytes;
-    storage.overflow = up || (storage.overflow && !(whole && finished));
+    if (up || (whole && finished)) storage.overflow = up;
   }
   if (raised) device_.raise_overflow();
 }
@@ -87,19 +90,32 @@ bool fetch_overflow(Queue& queue, const Tensor& tensor) {
 void Event::complete(std::exception_ptr error) {
   {
     const std::lock_guard lock(state_->mutex);
+    if (state_->done) return;
     state_->done = true;
     state_->error = std::move(error);
   }
   state_->changed.notify_all();
 }
 
-void Event::wait() const {
+void Event::wait() const { wait(std::stop_token()); }
+
+bool Event::wait_for(double seconds) const {
+  const std::chrono::duration<double> longest(std::min(seconds, 1e9));  // more would overflow the clock
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [&] { return state_->done; });
+  if (!state_->changed.wait_for(lock, longest, [&] { return state_->done; })) return false;
   if (state_->error) std::rethrow_exception(state_->error);
+  return true;
+}
+
+bool Event::wait(std::stop_token stop) const {
+  std::unique_lock lock(state_->mutex);
+  if (!state_->changed.wait(lock, std::move(stop), [&] { return state_->done; })) return false;
+  if (state_->error) std::rethrow_exception(state_->error);
+  return true;
 }
 
 void Queue::run(Device& device, std::string_view name, const Kernel& kernel) {
+  require_arithmetic();
   KernelScope scope(device, name);
   kernel(scope);
   scope.close();
@@ -116,7 +132,7 @@ WorkerQueue::WorkerQueue(Device& device) : Queue(device), thread_([this] { loop(
 WorkerQueue::~WorkerQueue() {
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    stopping_.request_stop();
   }
   changed_.notify_all();
   thread_.join();
@@ -125,6 +141,9 @@ WorkerQueue::~WorkerQueue() {
 void WorkerQueue::push(Task task) {
   {
     const std::lock_guard lock(mutex_);
+    const auto caller = std::this_thread::get_id();
+    if (host_ == std::thread::id()) host_ = caller;
+    if (host_ != caller) throw InternalError("a queue is used by two host threads at a time");
     tasks_.push_back(std::move(task));
   }
   changed_.notify_all();
@@ -135,7 +154,7 @@ void WorkerQueue::loop() {
     Task task;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+      changed_.wait(lock, [&] { return stopping_.stop_requested() || !tasks_.empty(); });
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
@@ -173,18 +192,27 @@ Event WorkerQueue::record() {
 }
 
 void WorkerQueue::wait(const Event& event) {
-  push([this, event] { attempt([&] { event.wait(); }); });
+  push([this, event] {
+    attempt([&] {
+      if (!event.wait(stopping_.get_token())) throw InternalError("the queue ended before an event that it waits for");
+    });
+  });
 }
 
 void WorkerQueue::synchronize() {
   const Event event = record();
+  std::exception_ptr error;
   try {
     event.wait();
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    error_ = nullptr;
-    throw;
+    error = std::current_exception();
   }
+  {
+    const std::lock_guard lock(mutex_);
+    host_ = {};
+    if (error) error_ = nullptr;
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace shardproof

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -17,8 +18,10 @@
 
 namespace shardproof {
 
-/// What a running kernel may touch. Only a queue makes one. Each access checks owner rank, space and dtype, scans
-/// inputs for poison (where the device has it on) and carries overflow flags from inputs to outputs.
+/// What a running kernel may touch. Only a queue makes one. Each access checks owner rank, space and dtype and carries
+/// overflow flags from inputs to outputs. read() and update() scan for poison where the device has it on; not in a
+/// Fixed tensor whose flag is up (poison is a number out of range too), and accumulate() never: a partial sum may be
+/// anything.
 class KernelScope {
  public:
   KernelScope(const KernelScope&) = delete;
@@ -90,15 +93,20 @@ using Kernel = std::function<void(KernelScope&)>;
 class Event {
  public:
   Event() : state_(std::make_shared<State>()) {}
-  /// `error`: what stopped the work before it, if anything did.
+  /// `error`: what stopped the work before it, if anything did. The first call counts, so that whoever gives up may
+  /// complete an event with an error and be too late.
   void complete(std::exception_ptr error = nullptr);
   /// Blocks until complete; throws its error.
   void wait() const;
+  /// As wait(), for at most so long: whether it is complete.
+  bool wait_for(double seconds) const;
+  /// As wait(), until a stop is asked for: whether it is complete.
+  bool wait(std::stop_token stop) const;
 
  private:
   struct State {
     std::mutex mutex;
-    std::condition_variable changed;
+    std::condition_variable_any changed;
     bool done = false;
     std::exception_ptr error;
   };
@@ -106,7 +114,7 @@ class Event {
 };
 
 /// Work in order. The first error stops the queue: later work is dropped and synchronize() throws the error; so do
-/// waits for events that were recorded after it.
+/// waits for events that were recorded after it. From one synchronize() to the next one host thread uses a queue.
 class Queue {
  public:
   explicit Queue(Device& device) : device_(device) {}
@@ -142,10 +150,12 @@ class ImmediateQueue final : public Queue {
   void synchronize() override {}
 };
 
-/// Runs kernels on a thread of its own: for copies and communication beside computation.
+/// Runs kernels on a thread of its own: for copies and communication beside computation. Throws InternalError when a
+/// second host thread uses it between two calls of synchronize(): whose work an error had dropped would be unknown.
 class WorkerQueue final : public Queue {
  public:
   explicit WorkerQueue(Device& device);
+  /// Runs what is pending, but for work behind an event that is not complete by now: that is dropped, not waited for.
   ~WorkerQueue() override;
   void submit(std::string_view name, Kernel kernel) override;
   Event record() override;
@@ -163,7 +173,8 @@ class WorkerQueue final : public Queue {
   std::condition_variable changed_;
   std::deque<Task> tasks_;
   std::exception_ptr error_;
-  bool stopping_ = false;
+  std::thread::id host_;  // who uses the queue since the last synchronize()
+  std::stop_source stopping_;
   std::thread thread_;
 };
 

@@ -175,19 +175,119 @@ TEST(WorkerQueue, DestructionWithAnUnreportedError) {
   EXPECT_FALSE(ran);
 }
 
-TEST(WorkerQueue, TakesWorkFromSeveralThreads) {
+// Whatever waits when a queue ends must not keep it from ending: the event here is completed by nobody.
+TEST(WorkerQueue, DestructionDoesNotWaitForEvents) {
+  Device device;
+  ImmediateQueue host(device);
+  bool before = false, behind = false;
+  Event never, recorded;
+  {
+    WorkerQueue queue(device);
+    queue.submit("k", [&](KernelScope&) { before = true; });
+    queue.wait(never);
+    queue.submit("k", [&](KernelScope&) { behind = true; });
+    recorded = queue.record();
+  }
+  EXPECT_TRUE(before);
+  EXPECT_FALSE(behind);
+  EXPECT_THROW(host.wait(recorded), InternalError);  // nor does who waits for the dropped work
+}
+
+TEST(WorkerQueue, AnExceptionBetweenAWaitAndItsEventEndsTheQueue) {
+  Device device;
+  const auto interrupted = [&] {
+    Event go;
+    WorkerQueue queue(device);
+    queue.wait(go);
+    throw NotSupported("before go.complete()");
+  };
+  EXPECT_THROW(interrupted(), NotSupported);
+}
+
+TEST(Event, TheFirstCompletionCounts) {
+  Event event, failed;
+  event.complete();
+  event.complete(std::make_exception_ptr(HangError("too late")));
+  event.wait();
+  failed.complete(std::make_exception_ptr(HangError("given up")));
+  failed.complete();
+  EXPECT_THROW(failed.wait(), HangError);
+}
+
+TEST(Event, WaitsForAtMostSoLong) {
+  Event event;
+  EXPECT_FALSE(event.wait_for(0));
+  EXPECT_FALSE(event.wait_for(0.001));
+  event.complete();
+  EXPECT_TRUE(event.wait_for(0));
+  EXPECT_TRUE(event.wait_for(1e300));
+  Event failed;
+  failed.complete(std::make_exception_ptr(HangError("given up")));
+  EXPECT_THROW(failed.wait_for(0), HangError);
+}
+
+TEST(Event, WaitsUntilAStopIsAskedFor) {
+  Event event;
+  std::stop_source stop;
+  std::thread asks([&] { stop.request_stop(); });
+  EXPECT_FALSE(event.wait(stop.get_token()));
+  asks.join();
+  event.complete();
+  EXPECT_TRUE(event.wait(stop.get_token()));
+}
+
+// With two hosts, an error of the one's work would drop the other's, and only one of them would be told.
+TEST(WorkerQueue, HasOneHostThreadAtATime) {
   Device device;
   WorkerQueue queue(device);
-  int sum = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < 200; ++i) queue.submit("k", [&](KernelScope&) { ++sum; });
-      queue.synchronize();
-    });
+  const Tensor t = testing::make(queue, "t", {1}, std::vector<double>{1}, Dtype::f64);  // this thread's
+  Event done;
+  done.complete();
+  const auto refused = [&] {
+    int count = 0;
+    const auto expect_refusal = [&](auto use) {
+      try {
+        use();
+      } catch (const InternalError&) {
+        ++count;
+      }
+    };
+    expect_refusal([&] { queue.submit("k", [](KernelScope&) {}); });
+    expect_refusal([&] { queue.record(); });
+    expect_refusal([&] { queue.wait(done); });
+    expect_refusal([&] { queue.synchronize(); });
+    expect_refusal([&] { fetch<double>(queue, t); });
+    return count;
+  };
+  int during = 0, after = 0;
+  std::thread([&] { during = refused(); }).join();
+  EXPECT_EQ(during, 5);
+  queue.synchronize();
+  std::thread([&] {
+    queue.submit("k", [](KernelScope&) {});
+    queue.synchronize();
+    ++after;
+  }).join();
+  EXPECT_EQ(after, 1);
+  EXPECT_EQ(fetch<double>(queue, t), std::vector<double>{1});
+}
+
+TEST(WorkerQueue, QueuesWritePartsOfOneTensor) {
+  Device device;
+  WorkerQueue first(device), second(device);
+  const Tensor t(first, {"t", Dtype::fixed, {2}, Category::communication});
+  const auto write = [&](WorkerQueue& queue, std::int64_t row, std::int64_t raw) {
+    queue.submit("write", [part = t.rows(row, 1), raw](KernelScope& s) { s.write<Fixed>(part)->raw = raw; });
+  };
+  for (int round = 0; round < 500; ++round) {
+    zero(first, t);
+    first.synchronize();
+    write(first, 0, fixed_invalid);
+    write(second, 1, 1);
+    first.synchronize();
+    second.synchronize();
+    ASSERT_TRUE(fetch_overflow(first, t)) << round;
   }
-  for (auto& t : threads) t.join();
-  EXPECT_EQ(sum, 600);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,7 +32,8 @@ class Storage {
   const Category category;
   const Space space;
   /// Some element is the result of an overflow (Fixed). Beside the data, in the tensor's own space; not charged.
-  bool overflow = false;
+  /// Atomic: queues may write parts of one tensor at a time.
+  std::atomic<bool> overflow = false;
   std::byte* data = nullptr;
 };
 

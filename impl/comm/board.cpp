@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/comm/board.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+namespace shardproof::comm {
+
+namespace {
+
+std::string name(Rank rank) { return "rank " + std::to_string(static_cast<std::int32_t>(rank)); }
+
+std::string describe(const Board& board, const Call& call) {
+  return std::string(name_of(call.kind)) + " " + std::to_string(call.number) + " of axis " + board.axis + ", channel " +
+         board.channel + " (purpose " + std::string(call.purpose) + ")";
+}
+
+}  // namespace
+
+ThreadState::ThreadState(std::int64_t ranks, const ThreadsOptions& threads_options)
+    : options(threads_options), life(static_cast<std::size_t>(ranks), Life::running) {}
+
+void ThreadState::leave(Rank rank, Life how) {
+  const std::lock_guard lock(mutex);
+  life[static_cast<std::size_t>(rank)] = how;
+  if (how == Life::failed && !failed) failed = rank;
+  for (const auto& [key, board] : boards) board->changed.notify_all();
+}
+
+std::string ThreadState::describe(Rank rank) const {
+  switch (life[static_cast<std::size_t>(rank)]) {
+    case Life::ended: return name(rank) + " has ended";
+    case Life::failed: return name(rank) + " has failed";
+    case Life::running: break;
+  }
+  std::string text;
+  for (const auto* wait : waits) {
+    if (wait->rank != rank) continue;
+    text += (text.empty() ? ", which waits in " : " and in ") + comm::describe(*wait->board, *wait->call);
+  }
+  return name(rank) + (text.empty() ? ", which waits in no call" : text);
+}
+
+void Board::check(std::int64_t place, const Call& call) const {
+  if (!stopped()) return;
+  const auto where = name(members[static_cast<std::size_t>(place)]) + ": " + describe(*this, call) + ": ";
+  if (!broken_.empty()) {
+    switch (ending_) {
+      case Ending::error: throw CommError(where + broken_);
+      case Ending::hang: throw HangError(where + broken_);
+      case Ending::lost: throw RankLost(where + broken_);
+    }
+  }
+  throw Abandoned(where + state.describe(*state.failed));
+}
+
+void Board::stop(Ending ending, std::string why) {
+  if (broken_.empty()) {
+    broken_ = std::move(why);
+    ending_ = ending;
+  }
+  changed.notify_all();
+}
+
+void Board::time_out(std::int64_t place, const std::vector<std::int64_t>& missing) {
+  std::ostringstream text;
+  text << name(members[static_cast<std::size_t>(place)]) << " waited " << state.options.timeout_seconds << " s for ";
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    text << (i == 0 ? "" : "; ") << state.describe(members[static_cast<std::size_t>(missing[i])]);
+  }
+  stop(Ending::hang, text.str());
+}
+
+}  // namespace shardproof::comm

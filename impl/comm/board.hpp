@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the threads of a world share: who lives, who waits for whom, and one board per channel of a group.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "impl/comm/communicator.hpp"
+#include "impl/comm/world.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::comm {
+
+/// A wait that ended because of an error elsewhere: never the error to report.
+struct Abandoned : CommError {
+  using CommError::CommError;
+};
+
+class Board;
+using BoardKey = std::tuple<std::string, std::vector<Rank>, std::string>;  // axis, members, channel
+
+/// What ends a board: CommError, HangError or RankLost.
+enum class Ending : std::uint8_t { error, hang, lost };
+
+enum class Life : std::uint8_t { running, ended, failed };
+
+struct Waiting {
+  Rank rank;
+  const Board* board;
+  const Call* call;
+};
+
+/// One lock for all ranks and channels: it is held for a few words' work, never while elements move.
+struct ThreadState {
+  ThreadState(std::int64_t ranks, const ThreadsOptions& threads_options);
+
+  const ThreadsOptions options;
+  std::mutex mutex;
+  std::vector<Life> life;  // of each rank
+  std::optional<Rank> failed;
+  std::vector<const Waiting*> waits;
+  std::map<BoardKey, std::unique_ptr<Board>> boards;
+
+  /// The rank makes no more calls. Whoever waits for it stops; after a failure, everybody.
+  void leave(Rank rank, Life how);
+  /// `rank 1, which waits in barrier 2 of axis tp (purpose x)`.
+  std::string describe(Rank rank) const;
+};
+
+/// The place where the members of a group meet. An error ends it for good: no member can know what others have done.
+class Board {
+ public:
+  Board(ThreadState& threads, const BoardKey& key)
+      : state(threads),
+        axis(std::get<0>(key)),
+        members(std::get<1>(key)),
+        channel(std::get<2>(key)),
+        taken(members.size()) {}
+  virtual ~Board() = default;
+
+  ThreadState& state;
+  const std::string axis;
+  const std::vector<Rank> members;
+  const std::string channel;
+  std::vector<bool> taken;  // which members' ends exist
+  std::condition_variable changed;
+
+  bool stopped() const { return !broken_.empty() || state.failed; }
+  /// Throws if stopped().
+  void check(std::int64_t place, const Call& call) const;
+  /// Ends the board with this sentence, if nothing has done so before.
+  void stop(Ending ending, std::string why);
+  /// Blocks until done(), or throws: the board is stopped, a member k with missing(k) lives no more, or time is up.
+  template <class Done, class Missing>
+  void await(std::unique_lock<std::mutex>& lock, std::int64_t place, const Call& call, Done done, Missing missing);
+
+ private:
+  struct Registered : Waiting {  // while the lock is held at both ends
+    Registered(ThreadState& ranks, const Waiting& waiting) : Waiting(waiting), state(ranks) {
+      state.waits.push_back(this);
+    }
+    ~Registered() { std::erase(state.waits, this); }
+    ThreadState& state;
+  };
+  void time_out(std::int64_t place, const std::vector<std::int64_t>& missing);
+
+  std::string broken_;  // why the board has ended; empty while it has not
+  Ending ending_ = Ending::error;
+};
+
+template <class Done, class Missing>
+void Board::await(std::unique_lock<std::mutex>& lock, std::int64_t place, const Call& call, Done done,
+                  Missing missing) {
+  if (done()) return;
+  const Registered waiting(state, {members[static_cast<std::size_t>(place)], this, &call});
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(state.options.timeout_seconds);
+  const auto deadline = std::chrono::time_point_cast<std::chrono::steady_clock::duration>(limit);
+  bool late = false;
+  while (!done()) {
+    check(place, call);
+    std::vector<std::int64_t> absent;
+    for (std::int64_t k = 0; k < std::ssize(members); ++k) {
+      if (!missing(k)) continue;
+      const auto rank = members[static_cast<std::size_t>(k)];
+      if (state.life[static_cast<std::size_t>(rank)] != Life::running) stop(Ending::lost, state.describe(rank));
+      if (late) absent.push_back(k);
+    }
+    if (late && !stopped()) time_out(place, absent);
+    check(place, call);
+    late = changed.wait_until(lock, deadline) == std::cv_status::timeout;
+  }
+}
+
+}  // namespace shardproof::comm

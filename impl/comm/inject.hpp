@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults for judges to find, planted between a technique and its transport (`--inject`).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "impl/comm/communicator.hpp"
+
+namespace shardproof::comm {
+
+/// What a rank does wrong. Its peers never hang: the rank still takes part in the call. Its *contribution* is what
+/// others get from it, its *result* what it gets; both faults of a side act where the call has that side.
+enum class Fault : std::uint8_t {
+  skip,     ///< the result is left out: the tensor stays as it was (or as poison). On the input: zero is contributed
+  repeat,   ///< all_reduce and reduce_scatter, sum: the result as if summed again (times the members; doubled)
+  scale,    ///< contribution times `factor`
+  corrupt,  ///< lowest bit of `element` of the contribution flipped
+  delay,    ///< begins `ms` later
+  wrong_group,  ///< reductions: over the others only (not sum: over itself only); all_gather, all_to_all: parts rotated
+};
+enum class Side : std::uint8_t { input, output };
+
+/// Written `corrupt:axis=tp,kind=all_reduce,purpose=mlp_row_output,rank=1,call=3,element=5`: filters are optional.
+struct Injection {
+  Fault fault = Fault::skip;
+  std::optional<std::string> axis = {}, purpose = {};
+  std::optional<Kind> kind = {};
+  std::optional<std::int64_t> rank = {};  ///< in the world
+  std::optional<std::int64_t> call = {};  ///< the rank's k-th call, from 1, of those that the other filters let through
+  std::optional<Side> at = {};            ///< of skip, scale and corrupt; else skip acts on the result if there is one,
+                                          ///< scale and corrupt on the contribution if there is one
+  double factor = 2;
+  std::int64_t element = 0;  ///< modulo the number of elements
+  double ms = 1;
+};
+
+/// Throws BadInput with every finding, one a line: field, value, and what would be legal.
+std::vector<Injection> parse_injections(const std::vector<std::string>& specs, std::int64_t ranks);
+/// Canonical; parses back.
+std::string to_text(const Injection& injection);
+
+/// Plants injections in the channels of one rank, which it outlives.
+class Injector {
+ public:
+  Injector(const std::vector<Injection>& injections, Rank rank);
+  std::unique_ptr<Channel> wrap(std::unique_ptr<Channel> channel);
+  /// How many calls injection i has met.
+  std::int64_t hits(std::size_t i) const { return hits_[i]; }
+  /// The injections that this call meets, counted. Thread-safe.
+  std::vector<const Injection*> meet(const Group& group, const Call& call);
+
+ private:
+  const std::vector<Injection>& injections_;
+  const Rank rank_;
+  std::vector<std::atomic<std::int64_t>> seen_, hits_;
+};
+
+}  // namespace shardproof::comm

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/comm/reduce.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "impl/comm/element.hpp"
+
+namespace shardproof::comm {
+
+namespace {
+
+using Inputs = std::span<const std::byte* const>;
+
+/// Partial results of a block stay in the first-level cache, whatever the number of inputs.
+constexpr std::int64_t block_bytes = 8192;
+
+template <class T>
+const T* at(Inputs inputs, std::size_t k, std::int64_t begin) {
+  return reinterpret_cast<const T*>(inputs[k]) + begin;
+}
+
+template <class T, class Op>
+void combine(const T* a, const T* b, T* to, std::int64_t n, Op op) {
+  // `to` may be `a` or `b`: element i depends on elements i alone.
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) to[i] = op(a[i], b[i]);
+}
+
+template <class T, class Op>
+void fold(Inputs inputs, T* out, std::int64_t elements, Op op) {
+  constexpr std::int64_t block = block_bytes / static_cast<std::int64_t>(sizeof(T));
+  alignas(64) T partial[block];
+  // Two inputs need no partial results and so no blocks.
+  const std::int64_t step = inputs.size() == 2 ? elements : block;
+  for (std::int64_t begin = 0; begin < elements; begin += step) {
+    const std::int64_t n = std::min(step, elements - begin);
+    const T* sum = at<T>(inputs, 0, begin);
+    for (std::size_t k = 1; k < inputs.size(); ++k) {
+      T* to = k + 1 == inputs.size() ? out + begin : partial;
+      combine(sum, at<T>(inputs, k, begin), to, n, op);
+      sum = to;
+    }
+  }
+}
+
+/// Sums of Fixed of three ranks or more may pass 2^63 and come back into the range. Beside the sum modulo 2^64, that of
+/// the elements over 2^8 shows it: in [-2^55, 2^55) the true total is in [-2^63, 2^63 + 2^18), where the sum modulo
+/// 2^64 is out of range whenever the total is.
+void fold_fixed(Inputs inputs, std::int64_t* out, std::int64_t elements) {
+  constexpr std::int64_t block = block_bytes / 8, limit = std::int64_t{1} << 55;
+  alignas(64) std::uint64_t low[block];
+  alignas(64) std::int64_t high[block];
+  for (std::int64_t begin = 0; begin < elements; begin += block) {
+    const std::int64_t n = std::min(block, elements - begin);
+    const auto* first = at<std::int64_t>(inputs, 0, begin);
+    for (std::int64_t i = 0; i < n; ++i) {
+      low[i] = static_cast<std::uint64_t>(first[i]);
+      high[i] = first[i] >> 8;
+    }
+    for (std::size_t k = 1; k < inputs.size(); ++k) {
+      const auto* next = at<std::int64_t>(inputs, k, begin);
+      for (std::int64_t i = 0; i < n; ++i) {
+        low[i] += static_cast<std::uint64_t>(next[i]);
+        high[i] += next[i] >> 8;
+      }
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      const bool fits = high[i] >= -limit && high[i] < limit;
+      out[begin + i] = fits ? static_cast<std::int64_t>(low[i]) : fixed_invalid;
+    }
+  }
+}
+
+template <class T>
+void sum(Inputs inputs, std::byte* out, std::int64_t elements) {
+  if constexpr (std::is_same_v<T, Fixed>) {
+    if (inputs.size() > 2) return fold_fixed(inputs, reinterpret_cast<std::int64_t*>(out), elements);
+    return sum<std::int64_t>(inputs, out, elements);
+  } else if constexpr (std::is_integral_v<T>) {
+    using Word = std::make_unsigned_t<T>;
+    const auto op = [](Word a, Word b) { return static_cast<Word>(a + b); };
+    fold(inputs, reinterpret_cast<Word*>(out), elements, op);
+  } else {
+    fold(inputs, reinterpret_cast<T*>(out), elements, [](T a, T b) { return a + b; });
+  }
+}
+
+template <class T>
+void reduce_as(Operator op, Inputs inputs, std::byte* out, std::int64_t elements) {
+  auto* to = reinterpret_cast<T*>(out);
+  switch (op) {
+    case Operator::sum: return sum<T>(inputs, out, elements);
+    case Operator::max: return fold(inputs, to, elements, [](T a, T b) { return a > b ? a : b; });
+    case Operator::min: return fold(inputs, to, elements, [](T a, T b) { return a < b ? a : b; });
+    case Operator::bit_or:
+      if constexpr (std::is_integral_v<T>) {
+        return fold(inputs, to, elements, [](T a, T b) { return static_cast<T>(a | b); });
+      }
+  }
+  throw InternalError("reduce: bit_or is for integers only");
+}
+
+}  // namespace
+
+void reduce(Dtype dtype, Operator op, Inputs inputs, std::byte* out, std::int64_t elements) {
+  if (elements == 0) return;
+  with_element(dtype, [&]<class T>(T) {
+    if (inputs.size() == 1) {
+      std::memmove(out, inputs[0], static_cast<std::size_t>(elements) * sizeof(T));
+    } else {
+      reduce_as<T>(op, inputs, out, elements);
+    }
+  });
+}
+
+}  // namespace shardproof::comm
