@@ -3,45 +3,21 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <sstream>
+#include <tuple>
 
 #include <fmt/format.h>
 
+#include "impl/plan/strategy_refusals.hpp"
+#include "impl/plan/strategy_table.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
+#include "suites/workload/keys.hpp"
 #include "suites/workload/text.hpp"
 
 namespace shardproof::plan {
 namespace {
-
-enum class Kind : std::uint8_t { layout, program };
-
-struct Key {
-  const char* name;
-  std::int64_t Strategy::*value;
-  bool is_axis;  // written NAMEsize
-  Kind kind;
-  const char* meaning;
-
-  std::int64_t standard() const { return Strategy{}.*value; }
-};
-
-constexpr Key table[] = {
-    {"dp", &Strategy::dp, true, Kind::layout, "ranks that see different samples"},
-    {"microbatches", &Strategy::microbatches, false, Kind::layout, "parts that a rank's samples are accumulated over"},
-};
-
-constexpr std::int64_t largest = std::int64_t{1} << 31;
-
-std::vector<std::string> key_names() {
-  std::vector<std::string> names;
-  for (const Key& key : table) names.push_back(key.name);
-  return names;
-}
-
-std::string written(const Key& key, std::int64_t value) {
-  return fmt::format("{}{}{}", key.name, key.is_axis ? "" : "=", value);
-}
 
 struct Word {
   std::string name, value;
@@ -51,63 +27,164 @@ struct Word {
 Word split(const std::string& text) {
   if (const auto equals = text.find('='); equals != std::string::npos)
     return {text.substr(0, equals), text.substr(equals + 1), true};
-  const auto digits = text.find_last_not_of("0123456789") + 1;
-  return {text.substr(0, digits), text.substr(digits), false};
+  const auto end = std::min(text.find_first_of("0123456789*+-."), text.size());
+  return {text.substr(0, end), text.substr(end), false};
 }
 
-// A size or count from 1.
-bool parse_size(const std::string& text, std::int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= largest;
+std::vector<std::string> list_of(const std::string& text) {
+  std::vector<std::string> items(1);
+  for (const char c : text) {
+    if (c == ',')
+      items.emplace_back();
+    else
+      items.back() += c;
+  }
+  return items;
 }
+
+template <class T>
+bool read_number(const std::string& text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// Reads a value of the table; "" or what it must be.
+struct Read {
+  const KeyRow& row;
+  const std::string& text;
+
+  std::string operator()(std::int64_t& value) const {
+    if (read_number(text, value) && value >= 1 && value <= largest_size) return "";
+    return fmt::format("{} must be a whole number from 1 to {}", row.name, largest_size);
+  }
+  std::string operator()(std::string& value) const {
+    const auto names = row.names();
+    value = text;
+    return std::ranges::find(names, text) != names.end() ? "" : unknown(row.name, workload::shortened(text), names);
+  }
+  std::string operator()(std::optional<double>& value) const {
+    double number = 0;
+    const bool is_number = read_number(text, number) && std::isfinite(number) && number > 0;
+    value = number;
+    return is_number || text == "off" ? "" : fmt::format("{} must be off or a number above 0", row.name);
+  }
+  std::string operator()(std::vector<std::int64_t>& values) const {
+    values.clear();
+    if (text == "balanced") return "";
+    for (const std::string& item : list_of(text))
+      if (!read_number(item, values.emplace_back()) || values.back() < 0 || values.back() > largest_size)
+        return fmt::format("{} must be balanced or a list as 3,2,2 of whole numbers from 0 to {}", row.name,
+                           largest_size);
+    return "";
+  }
+  std::string operator()(std::array<Axis, axis_count>& order) const {
+    constexpr std::array axes = {Axis::pp, Axis::dp, Axis::tp};
+    const auto items = list_of(text);
+    for (std::size_t k = 0; k < axis_count && items.size() == axis_count; ++k) {
+      const auto axis = std::ranges::find(axes, items[k], name_of);
+      if (axis == axes.end() || std::find(order.begin(), order.begin() + k, *axis) != order.begin() + k) break;
+      order[k] = *axis;
+      if (k + 1 == axis_count) return "";
+    }
+    return fmt::format("{} must be a permutation of pp,dp,tp", row.name);
+  }
+};
+
+class Parser {
+ public:
+  explicit Parser(std::optional<std::int64_t> ranks) : ranks_(ranks) {}
+
+  Strategy parse(std::string_view text) {
+    std::istringstream words{std::string(text)};
+    for (std::string word; words >> word;) read(word);
+    if (given_.empty() && findings_.empty()) findings_.push_back("the strategy is empty: one device is \"dp1\"");
+    if (findings_.empty()) size();
+    if (!findings_.empty()) throw BadInput(workload::joined(findings_, "\n"));
+    return strategy_;
+  }
+
+ private:
+  void read(const std::string& word) {
+    const auto [name, value, has_equals] = split(word);
+    const auto table = strategy_table();
+    const auto row = std::ranges::find(table, name, &KeyRow::name);
+    if (row == table.end()) {
+      std::vector<std::string> names;
+      for (const KeyRow& known : table) names.emplace_back(known.name);
+      findings_.push_back(unknown("strategy key", workload::shortened(name.empty() ? word : name), names));
+      return;
+    }
+    const bool doubled = std::ranges::find(given_, &*row) != given_.end();
+    given_.push_back(&*row);
+    if (doubled) {
+      findings_.push_back(fmt::format("strategy key \"{}\" is doubled", name));
+    } else if (has_equals == row->is_axis) {
+      const bool names_values = std::holds_alternative<std::string Strategy::*>(row->member);
+      Strategy example{.dp = 2, .pp = 2, .tp = 2, .microbatches = 2, .layers = {3, 2, 2}, .clip = 1};
+      if (names_values) example.*std::get<std::string Strategy::*>(row->member) = row->names().back();
+      complain(word, fmt::format("{} is written as in \"{}\"", name, written(*row, example)));
+    } else if (name == "dp" && value == "*") {
+      takes_rest_ = true;
+      if (!ranks_) complain(word, "the number of ranks, of which it takes the rest, is not given");
+    } else if (const auto wrong = std::visit(
+                   [&](auto member) {
+                     return Read{*row, value}(strategy_.*member);
+                   },
+                   row->member);
+               !wrong.empty()) {
+      complain(word, wrong);
+    }
+  }
+
+  void complain(const std::string& word, const std::string& text) {
+    findings_.push_back(fmt::format("\"{}\": {}", workload::shortened(word), text));
+  }
+
+  void size() {
+    const auto& [dp, pp, tp] = std::tie(strategy_.dp, strategy_.pp, strategy_.tp);
+    if (pp > largest_size / tp || dp > largest_size / (pp * tp)) {
+      findings_.push_back(fmt::format("dp{} pp{} tp{}: at most {} ranks are possible", dp, pp, tp, largest_size));
+    } else if (takes_rest_) {
+      take_rest(strategy_, *ranks_);
+    }
+  }
+
+  std::optional<std::int64_t> ranks_;
+  Strategy strategy_;
+  std::vector<std::string> findings_;
+  std::vector<const KeyRow*> given_;
+  bool takes_rest_ = false;
+};
 
 }  // namespace
 
-Strategy parse_strategy(std::string_view text) {
-  Strategy strategy;
-  std::vector<std::string> findings;
-  std::vector<const Key*> given;
-  std::istringstream words{std::string(text)};
-  for (std::string word; words >> word;) {
-    const auto [name, value, has_equals] = split(word);
-    const auto key = std::ranges::find(table, name, &Key::name);
-    if (key == std::end(table)) {
-      findings.push_back(unknown("strategy key", name, key_names()));
-    } else if (std::ranges::find(given, key) != given.end()) {
-      findings.push_back(fmt::format("strategy key \"{}\" is doubled", name));
-    } else if (has_equals == key->is_axis) {
-      findings.push_back(fmt::format("\"{}\": {} is written as in \"{}\"", word, name, written(*key, 2)));
-    } else if (!parse_size(value, strategy.*key->value)) {
-      findings.push_back(fmt::format("\"{}\": {} must be a whole number from 1 to {}", word, name, largest));
-    }
-    if (key != std::end(table)) given.push_back(key);
-  }
-  if (given.empty() && findings.empty()) findings.push_back("the strategy is empty: one device is \"dp1\"");
-  if (!findings.empty()) throw BadInput(workload::joined(findings, "\n"));
-  if (strategy.dp > 1)
-    throw NotSupported(
-        fmt::format("dp{0} needs {0} ranks: training on more than one is not built; the nearest legal "
-                    "strategy is dp1 microbatches={1}",
-                    strategy.dp, std::max(strategy.dp, strategy.microbatches)));
-  return strategy;
-}
+Mesh mesh_of(const Strategy& strategy) { return {{strategy.pp, strategy.dp, strategy.tp}, strategy.order}; }
+
+Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks) { return Parser(ranks).parse(text); }
 
 std::string print(const Strategy& strategy) {
   std::string text;
-  for (const Key& key : table) {
-    const std::int64_t value = strategy.*key.value;
-    if (value == key.standard()) continue;
+  for (const KeyRow& row : strategy_table()) {
+    if (is_standard(row, strategy)) continue;
     if (!text.empty()) text += " ";
-    text += written(key, value);
+    text += written(row, strategy);
   }
   return text.empty() ? "dp1" : text;
 }
 
+workload::Workload with_program_keys(workload::Workload workload, const Strategy& strategy) {
+  const auto names = workload::names_of(workload.optimizer);
+  const auto name = std::ranges::find(names, strategy.optimizer);
+  if (name != names.end()) workload.optimizer = static_cast<workload::OptimizerKind>(name - names.begin());
+  if (strategy.clip) workload.clip = *strategy.clip;
+  return workload;
+}
+
 std::vector<StrategyKey> strategy_keys() {
   std::vector<StrategyKey> keys;
-  for (const Key& key : table)
-    keys.push_back({key.name, fmt::format("{} ...", written(key, 1)), written(key, key.standard()), key.meaning,
-                    key.kind == Kind::program});
+  for (const KeyRow& row : strategy_table())
+    keys.push_back({std::string(row.name), legal_values(row), written(row, Strategy{}), std::string(row.meaning),
+                    row.kind == KeyKind::program});
   return keys;
 }
 

@@ -1,30 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a workload is spread over ranks. One table of keys serves parsing, printing, errors and lists.
+// How a workload is spread over ranks. One table of keys (strategy.cpp) serves parsing, printing, refusals and lists.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "impl/plan/mesh.hpp"
+#include "suites/workload/workload.hpp"
+
 namespace shardproof::plan {
 
-/// "dp1 microbatches=4": sizes of mesh axes are written NAMEsize, all other keys NAME=value.
+/// "dp2 pp2 schedule=gpipe microbatches=4": sizes of mesh axes are written NAMEsize, all other keys NAME=value. Members
+/// stand in the table's order.
 struct Strategy {
-  std::int64_t dp = 1;            ///< ranks that see different samples
-  std::int64_t microbatches = 1;  ///< parts that a rank's share of the batch is accumulated over
+  std::int64_t dp = 1;                                                  ///< ranks that see different samples
+  std::int64_t pp = 1;                                                  ///< ranks that hold different stages
+  std::int64_t tp = 1;                                                  ///< ranks that hold different slices of a layer
+  std::array<Axis, axis_count> order = {Axis::pp, Axis::dp, Axis::tp};  ///< of the mesh, outermost first
+  std::string schedule = "naive";                                       ///< one of schedules() (schedule.hpp)
+  std::int64_t microbatches = 1;          ///< parts that a data rank's share of the batch is accumulated over
+  std::vector<std::int64_t> layers = {};  ///< by stage; empty: balanced, the first stages get one more
+  std::string sync = "all_reduce";        ///< how gradients meet in the data group
+  std::string optimizer = {};             ///< empty: the workload's
+  std::optional<double> clip = {};        ///< 0: off; none: the workload's
 
   /// Ranks of the mesh.
-  std::int64_t ranks() const { return dp; }
+  std::int64_t ranks() const { return dp * pp * tp; }
   bool operator==(const Strategy&) const = default;
 };
 
-/// Throws BadInput with every finding, one a line: unknown keys (with the nearest one), doubled keys, wrong values.
-/// Throws NotSupported: legal, but refused by name.
-Strategy parse_strategy(std::string_view text);
+Mesh mesh_of(const Strategy& strategy);
+
+/// `dp*` takes what the other axes leave of `ranks`. Throws BadInput with every finding, one a line: unknown keys (with
+/// the nearest one), doubled keys, wrong values, more than 2^31 ranks. Throws NotSupported where `dp*` leaves a rest.
+Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks = {});
 
 /// The canonical form: the table's order, defaults left out, "dp1" when nothing is left. Parses back.
 std::string print(const Strategy& strategy);
+
+/// The workload with the program keys that the strategy names in place of its own: what the oracle computes.
+workload::Workload with_program_keys(workload::Workload workload, const Strategy& strategy);
+
+/// Why a strategy is refused.
+struct Refusal {
+  std::string key;     ///< of the table; "ranks" for all axes together
+  std::string reason;  ///< one sentence
+};
+
+/// Every reason why the strategy cannot run the workload (on so many ranks, where they are given); empty: it is legal.
+std::vector<Refusal> refusals(const Strategy& strategy, const workload::Workload& workload,
+                              std::optional<std::int64_t> ranks = {});
+/// The strategy itself where it is legal; else one without its refusals: the fewest axes changed, then by the least
+/// factor, and keys without effect at their default.
+Strategy nearest_legal(const Strategy& strategy, const workload::Workload& workload,
+                       std::optional<std::int64_t> ranks = {});
+/// Throws NotSupported with every reason, one a line, and the nearest legal strategy.
+void require_legal(const Strategy& strategy, const workload::Workload& workload,
+                   std::optional<std::int64_t> ranks = {});
 
 struct StrategyKey {
   std::string name, values, standard, meaning;

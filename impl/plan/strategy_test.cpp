@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "impl/plan/strategy.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
@@ -8,9 +13,9 @@
 namespace shardproof::plan {
 namespace {
 
-std::string refusal(std::string_view text) {
+std::string refusal(std::string_view text, std::optional<std::int64_t> ranks = {}) {
   try {
-    parse_strategy(text);
+    parse_strategy(text, ranks);
   } catch (const Error& error) {
     return error.what();
   }
@@ -19,35 +24,85 @@ std::string refusal(std::string_view text) {
 
 TEST(Strategy, DefaultsPrintAsOneDevice) {
   EXPECT_EQ(print(Strategy{}), "dp1");
-  EXPECT_EQ(parse_strategy("dp1"), Strategy{});
-  EXPECT_EQ(parse_strategy("microbatches=1"), Strategy{});
+  for (const char* text : {"dp1", "microbatches=1", "dp1 pp1 tp1 order=pp,dp,tp schedule=naive layers=balanced",
+                           "sync=all_reduce", "tp01"})
+    EXPECT_EQ(parse_strategy(text), Strategy{}) << text;
+}
+
+TEST(Strategy, ReadsEveryKey) {
+  const Strategy all{.dp = 2,
+                     .pp = 3,
+                     .tp = 4,
+                     .order = {Axis::tp, Axis::pp, Axis::dp},
+                     .schedule = "gpipe",
+                     .microbatches = 5,
+                     .layers = {3, 0, 2},
+                     .sync = "all_reduce",
+                     .optimizer = "sgd",
+                     .clip = 0.25};
+  EXPECT_EQ(parse_strategy("clip=0.25 optimizer=sgd sync=all_reduce layers=3,0,2 microbatches=5 schedule=gpipe "
+                           "order=tp,pp,dp tp4 pp3 dp2"),
+            all);
+  EXPECT_EQ(print(all),
+            "dp2 pp3 tp4 order=tp,pp,dp schedule=gpipe microbatches=5 layers=3,0,2 optimizer=sgd clip=0.25");
+  EXPECT_EQ(all.ranks(), 24);
+  EXPECT_EQ(parse_strategy("clip=off").clip, 0.0);
+  EXPECT_EQ(print(parse_strategy("clip=off")), "clip=off");
 }
 
 TEST(Strategy, ThePrintedFormParsesBack) {
-  for (std::int64_t microbatches : {1, 2, 3, 4, 7, 1000})
-    EXPECT_EQ(parse_strategy(print({.microbatches = microbatches})), Strategy{.microbatches = microbatches});
+  std::mt19937 random(5);
+  const auto draw = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::set<std::string> texts;
+  for (int k = 0; k < 500; ++k) {
+    Strategy s{.dp = 1 + draw(4), .pp = 1 + draw(4), .tp = 1 + draw(4)};
+    std::shuffle(s.order.begin(), s.order.end(), random);
+    if (draw(2) == 0) s.schedule = "gpipe";
+    s.microbatches = 1 + draw(1000);
+    for (int stage = draw(4); stage > 0; --stage) s.layers.push_back(draw(9));
+    if (draw(2) == 0) s.optimizer = draw(2) == 0 ? "adam" : "momentum";
+    if (draw(2) == 0) s.clip = draw(3) == 0 ? 0.0 : std::ldexp(1.0 + draw(1000) / 7.0, draw(40) - 20);
+    const std::string text = print(s);
+    EXPECT_EQ(parse_strategy(text), s) << text;
+    EXPECT_EQ(print(parse_strategy(text)), text);
+    texts.insert(text);
+  }
+  EXPECT_GT(texts.size(), 450u);
 }
 
 TEST(Strategy, IsCanonical) {
   EXPECT_EQ(print(parse_strategy("  microbatches=4   dp1 ")), "microbatches=4");
-  EXPECT_EQ(print(parse_strategy("dp1\tmicrobatches=04")), "microbatches=4");
+  EXPECT_EQ(print(parse_strategy("tp2\tmicrobatches=04\ndp2 order=pp,dp,tp schedule=naive")), "dp2 tp2 microbatches=4");
 }
 
 TEST(Strategy, UnknownKeysAreRefusedWithTheNearest) {
   EXPECT_EQ(refusal("dp1 microbatch=4"), "unknown strategy key \"microbatch\": did you mean \"microbatches\"?");
   EXPECT_EQ(refusal("dq2"), "unknown strategy key \"dq\": did you mean \"dp\"?");
-  EXPECT_EQ(refusal("4"), "unknown strategy key \"\": did you mean \"dp\"?");
+  EXPECT_EQ(refusal("4"), "unknown strategy key \"4\": did you mean \"dp\"?");
+  EXPECT_EQ(refusal("DP2"), "unknown strategy key \"DP\": did you mean \"dp\"?");
+}
+
+TEST(Strategy, UnknownValuesAreRefusedWithTheNearest) {
+  EXPECT_EQ(refusal("schedule=gpip"), "\"schedule=gpip\": unknown schedule \"gpip\": did you mean \"gpipe\"?");
+  EXPECT_EQ(refusal("sync=allreduce"), "\"sync=allreduce\": unknown sync \"allreduce\": did you mean \"all_reduce\"?");
+  EXPECT_EQ(refusal("optimizer=adm"), "\"optimizer=adm\": unknown optimizer \"adm\": did you mean \"adam\"?");
 }
 
 TEST(Strategy, EveryFindingIsReported) {
-  EXPECT_EQ(refusal("dp0 microbatches=x foo"),
+  EXPECT_EQ(refusal("dp0 microbatches=x foo order=pp,dp layers=1,-1 clip=0 tp2 tp4"),
             "\"dp0\": dp must be a whole number from 1 to 2147483648\n"
             "\"microbatches=x\": microbatches must be a whole number from 1 to 2147483648\n"
-            "unknown strategy key \"foo\": did you mean \"dp\"?");
+            "unknown strategy key \"foo\": did you mean \"dp\"?\n"
+            "\"order=pp,dp\": order must be a permutation of pp,dp,tp\n"
+            "\"layers=1,-1\": layers must be balanced or a list as 3,2,2 of whole numbers from 0 to 2147483648\n"
+            "\"clip=0\": clip must be off or a number above 0\n"
+            "strategy key \"tp\" is doubled");
 }
 
 TEST(Strategy, DoubledKeysAreRefusedEvenWhenTheyAgree) {
   EXPECT_EQ(refusal("dp1 dp1"), "strategy key \"dp\" is doubled");
+  EXPECT_EQ(refusal("dp2 dp4"), "strategy key \"dp\" is doubled");
+  EXPECT_EQ(refusal("dp* dp2", 4), "strategy key \"dp\" is doubled");
   EXPECT_EQ(refusal("microbatches=0 microbatches=2"),
             "\"microbatches=0\": microbatches must be a whole number from 1 to 2147483648\n"
             "strategy key \"microbatches\" is doubled");
@@ -56,23 +111,86 @@ TEST(Strategy, DoubledKeysAreRefusedEvenWhenTheyAgree) {
 TEST(Strategy, WrongFormsAreRefused) {
   EXPECT_EQ(refusal("dp=1"), "\"dp=1\": dp is written as in \"dp2\"");
   EXPECT_EQ(refusal("microbatches4"), "\"microbatches4\": microbatches is written as in \"microbatches=2\"");
-  for (const char* text : {"dp", "dp-1", "dp1.5", "dp99999999999999999999", "microbatches=", "microbatches=-3", ""})
+  EXPECT_EQ(refusal("layers"), "\"layers\": layers is written as in \"layers=3,2,2\"");
+  EXPECT_EQ(refusal("schedule"), "\"schedule\": schedule is written as in \"schedule=gpipe\"");
+  EXPECT_EQ(refusal("clip"), "\"clip\": clip is written as in \"clip=1\"");
+  EXPECT_EQ(refusal(""), "the strategy is empty: one device is \"dp1\"");
+  for (const char* text : {"dp",
+                           "dp-1",
+                           "dp+1",
+                           "dp1.5",
+                           "dp2147483649",
+                           "dp99999999999999999999",
+                           "microbatches=",
+                           "microbatches=-3",
+                           " ",
+                           "pp*",
+                           "order=pp,pp,tp",
+                           "order=pp,dp,tp,pp",
+                           "order=",
+                           "layers=",
+                           "layers=3,",
+                           "layers=2147483649",
+                           "clip=nan",
+                           "clip=inf",
+                           "clip=-1",
+                           "clip=1x",
+                           "clip=",
+                           "schedule=",
+                           "optimizer=",
+                           "optimizer=the workload's"})
     EXPECT_THROW(parse_strategy(text), BadInput) << text;
+  EXPECT_EQ(parse_strategy("dp2147483648").dp, std::int64_t{1} << 31);
 }
 
-TEST(Strategy, MoreThanOneRankIsRefusedByName) {
-  EXPECT_THROW(parse_strategy("dp2"), NotSupported);
-  EXPECT_EQ(refusal("dp3 microbatches=2"),
-            "dp3 needs 3 ranks: training on more than one is not built; the nearest legal strategy is dp1 "
-            "microbatches=3");
+TEST(Strategy, MoreRanksThanThereCanBeAreRefused) {
+  EXPECT_EQ(refusal("dp65536 tp65536"), "dp65536 pp1 tp65536: at most 2147483648 ranks are possible");
+  EXPECT_EQ(refusal("dp2147483648 pp2147483648 tp2147483648"),
+            "dp2147483648 pp2147483648 tp2147483648: at most 2147483648 ranks are possible");
+  EXPECT_EQ(parse_strategy("dp65536 tp32768").ranks(), std::int64_t{1} << 31);
+}
+
+TEST(Strategy, AStarTakesTheRestOfTheRanks) {
+  EXPECT_EQ(print(parse_strategy("dp* tp2", 6)), "dp3 tp2");
+  EXPECT_EQ(print(parse_strategy("tp2 pp3 dp*", 6)), "pp3 tp2");
+  EXPECT_EQ(print(parse_strategy("dp*", 7)), "dp7");
+  EXPECT_EQ(refusal("dp* tp4", 6), "dp* with tp4: 4 does not divide 6 ranks; the nearest legal strategy is dp2 tp3");
+  EXPECT_EQ(refusal("dp* tp4", 1), "dp* with tp4: 4 does not divide 1 rank; the nearest legal strategy is dp1");
+  EXPECT_EQ(refusal("dp*"), "\"dp*\": the number of ranks, of which it takes the rest, is not given");
+  EXPECT_THROW(parse_strategy("dp* tp4", 6), NotSupported);
+  EXPECT_THROW(parse_strategy("dp*", 0), BadInput);
+}
+
+TEST(Strategy, OtherStrategiesDoNotAskForTheRanks) { EXPECT_EQ(parse_strategy("dp2", 3), parse_strategy("dp2")); }
+
+TEST(Strategy, ProgramKeysReplaceTheWorkloads) {
+  const workload::Workload w = workload::load("tiny");
+  const auto changed = with_program_keys(w, parse_strategy("dp2 optimizer=momentum clip=0.5"));
+  EXPECT_EQ(changed.optimizer, workload::OptimizerKind::momentum);
+  EXPECT_EQ(changed.clip, 0.5);
+  EXPECT_EQ(with_program_keys(changed, parse_strategy("clip=off")).clip, 0);
+  EXPECT_EQ(print(with_program_keys(w, parse_strategy("dp2 pp2 schedule=gpipe microbatches=4"))), print(w));
 }
 
 TEST(Strategy, TheTableListsEveryKeyOnce) {
+  const std::vector<std::string> standards = {"dp1",
+                                              "pp1",
+                                              "tp1",
+                                              "order=pp,dp,tp",
+                                              "schedule=naive",
+                                              "microbatches=1",
+                                              "layers=balanced",
+                                              "sync=all_reduce",
+                                              "optimizer=the workload's",
+                                              "clip=the workload's"};
   const auto keys = strategy_keys();
-  ASSERT_EQ(keys.size(), 2u);
-  EXPECT_EQ(keys[0].standard, "dp1");
-  EXPECT_EQ(keys[1].standard, "microbatches=1");
-  for (const auto& key : keys) EXPECT_FALSE(key.program) << key.name << " must not change a bit";
+  ASSERT_EQ(keys.size(), standards.size());
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    EXPECT_EQ(keys[k].standard, standards[k]);
+    EXPECT_EQ(keys[k].program, keys[k].name == "optimizer" || keys[k].name == "clip") << keys[k].name;
+  }
+  EXPECT_EQ(keys[4].values, "schedule=naive | gpipe");
+  EXPECT_EQ(keys[8].values, "optimizer=sgd | momentum | adam | adamw");
 }
 
 }  // namespace

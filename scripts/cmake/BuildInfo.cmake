@@ -10,7 +10,7 @@ if(GIT)
   if(NOT failed)
     set(COMMIT ${head})
     execute_process(COMMAND ${GIT} -C ${SOURCE} --no-optional-locks status --porcelain --
-      CMakeLists.txt CMakePresets.json kernels suites reference impl harness scripts
+      CMakeLists.txt CMakePresets.json kernels suites reference impl harness scripts results
       OUTPUT_VARIABLE changes ERROR_QUIET)
     if(changes)
       set(DIRTY true)

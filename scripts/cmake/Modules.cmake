@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# shardproof_library(NAME [DEPS target...] [SOURCES extra.cpp...])
+# shardproof_library(NAME [WIDE_VECTORS] [DEPS target...] [SOURCES extra.cpp...] [TEST_DEPS target...]
+#                    [BENCH executable])
 #
 # The folder's library from its *.cpp (but *_test.cpp, *_bench.cpp, *_main.cpp), one test executable NAME_tests from its
-# *_test.cpp, its *_bench.cpp for bench_kernels, and a check that each of its headers compiles alone.
-# NAME is the folder's path with underscores: kernels/layer_norm is kernels_layer_norm.
+# *_test.cpp, its *_bench.cpp for bench_kernels (or for an executable BENCH of their own), and a check that each of its
+# headers compiles alone.
+# NAME is the folder's path with underscores: kernels/layer_norm is kernels_layer_norm. WIDE_VECTORS is for row kernels.
 function(shardproof_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;TEST_DEPS;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WIDE_VECTORS" "BENCH" "DEPS;TEST_DEPS;SOURCES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "shardproof_library(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -24,6 +26,9 @@ function(shardproof_library name)
   endforeach()
   add_library(shardproof_${name} STATIC ${sources} ${arg_SOURCES})
   target_link_libraries(shardproof_${name} PUBLIC shardproof_options ${arg_DEPS})
+  if(arg_WIDE_VECTORS)
+    target_link_libraries(shardproof_${name} PRIVATE shardproof_wide_vectors)
+  endif()
   if(checks)
     add_library(shardproof_${name}_headers OBJECT ${checks})
     target_link_libraries(shardproof_${name}_headers PRIVATE shardproof_${name})
@@ -38,21 +43,41 @@ function(shardproof_library name)
     target_link_libraries(${name}_tests PRIVATE shardproof_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gtest_main)
     add_test(NAME ${name} COMMAND ${name}_tests)
   endif()
+  if(arg_BENCH)
+    shardproof_bench(${arg_BENCH} ${benches})
+    target_link_libraries(${arg_BENCH} PRIVATE shardproof_${name})
+    return()
+  endif()
   set_property(GLOBAL APPEND PROPERTY SHARDPROOF_BENCHES ${benches})
   set_property(GLOBAL APPEND PROPERTY SHARDPROOF_BENCH_LIBRARIES shardproof_${name})
 endfunction()
 
-# shardproof_techniques(FAMILY INTERFACE header TYPE type LIST function TECHNIQUES id...)
+# shardproof_bench(NAME source...): a benchmark executable in the build folder.
+function(shardproof_bench name)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/scripts/bench_main.cpp ${ARGN})
+  target_link_libraries(${name} PRIVATE shardproof_cblas DNNL::dnnl benchmark::benchmark)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+endfunction()
+
+# shardproof_techniques(FAMILY [NAMESPACE namespace] [FOLDER folder] INTERFACE header TYPE type LIST function
+#                       TECHNIQUES id...)
 #
-# The registry of a family: each ID is a file of impl/FAMILY that defines `const step::TYPE ID_technique` in namespace
-# shardproof::FAMILY. Generates `step::LIST()`, which returns them all. Adding a technique is adding its word.
+# The registry of a family: for each ID a file of impl/FAMILY defines `const NAMESPACE::TYPE ID_technique` (step::
+# if not said) in namespace shardproof::FAMILY. Generates `NAMESPACE::LIST()`, which returns them all. Adding a technique
+# is adding its word. With FOLDER its source is FOLDER/ID.cpp, below impl/FAMILY.
 function(shardproof_techniques family)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INTERFACE;TYPE;LIST" "TECHNIQUES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAMESPACE;FOLDER;INTERFACE;TYPE;LIST" "TECHNIQUES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_TECHNIQUES)
     message(FATAL_ERROR "shardproof_techniques(${family}): unknown arguments '${arg_UNPARSED_ARGUMENTS}', or no technique")
   endif()
+  if(NOT arg_NAMESPACE)
+    set(arg_NAMESPACE step)
+  endif()
   foreach(id IN LISTS arg_TECHNIQUES)
-    string(APPEND declarations "extern const step::${arg_TYPE} ${id}_technique;\n")
+    if(arg_FOLDER)
+      target_sources(shardproof_impl_${family} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/${id}.cpp)
+    endif()
+    string(APPEND declarations "extern const ${arg_NAMESPACE}::${arg_TYPE} ${id}_technique;\n")
     list(APPEND addresses "&${family}::${id}_technique")
   endforeach()
   list(JOIN addresses ", " addresses)
@@ -65,7 +90,7 @@ namespace shardproof {
 namespace ${family} {
 ${declarations}}
 
-std::span<const step::${arg_TYPE}* const> step::${arg_LIST}() {
+std::span<const ${arg_NAMESPACE}::${arg_TYPE}* const> ${arg_NAMESPACE}::${arg_LIST}() {
   static constexpr const ${arg_TYPE}* all[] = {${addresses}};
   return all;
 }

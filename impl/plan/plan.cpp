@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/plan/plan.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "impl/plan/checker.hpp"
+#include "kernels/core/errors.hpp"
+#include "suites/workload/text.hpp"
+
+namespace shardproof::plan {
+
+Plan make_plan(const workload::Workload& workload, const Strategy& strategy) {
+  require_legal(strategy, workload);
+  const auto& generator = schedule_generator(strategy.schedule);
+  Plan plan{strategy, mesh_of(strategy), layout(workload, strategy),
+            generator.generate({.ranks = strategy.pp, .microbatches = strategy.microbatches})};
+  const auto wrong = findings(plan.schedule, plan.stages(), strategy.microbatches, {.depth = 0});
+  if (!wrong.empty()) throw BadInput("schedule " + strategy.schedule + ": " + workload::joined(wrong, "\n"));
+  return plan;
+}
+
+Place place_of(const Mesh& mesh, Rank rank) {
+  return {rank, mesh.coordinate(rank, Axis::pp), mesh.coordinate(rank, Axis::dp), mesh.coordinate(rank, Axis::tp)};
+}
+
+bool is_primary(const ParameterLayout& parameter, const Place& place) {
+  return place.dp == 0 && place.pp == parameter.stages().front();
+}
+
+Rank primary_holder(const Plan& plan, const ParameterLayout& parameter, std::int64_t index) {
+  const auto& dims = parameter.parameter.dims;
+  const auto dim = static_cast<std::size_t>(std::max<std::int64_t>(parameter.split_dim, 0));
+  std::int64_t inner = 1;
+  for (std::size_t d = dim + 1; d < dims.size(); ++d) inner *= dims[d];
+  const std::int64_t at = index / inner % dims.at(dim);
+  const auto owner = std::ranges::find_if(parameter.owned, [=](Range r) { return r.begin <= at && at < r.end; });
+  if (owner == parameter.owned.end()) throw InternalError("layout: nobody owns " + parameter.parameter.name);
+  std::array<std::int64_t, axis_count> coordinates{};
+  coordinates[static_cast<std::size_t>(Axis::pp)] = parameter.stages().front() % plan.mesh.size(Axis::pp);
+  coordinates[static_cast<std::size_t>(Axis::tp)] = owner - parameter.owned.begin();
+  return plan.mesh.rank_at(coordinates);
+}
+
+}  // namespace shardproof::plan

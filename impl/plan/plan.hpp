@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that is decided before a run.
+#pragma once
+
+#include <cstdint>
+
+#include "impl/plan/layout.hpp"
+#include "impl/plan/mesh.hpp"
+#include "impl/plan/schedule.hpp"
+#include "impl/plan/strategy.hpp"
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::plan {
+
+struct Plan {
+  Strategy strategy;
+  Mesh mesh;
+  Layout layout;
+  Schedule schedule;
+
+  std::int64_t stages() const { return static_cast<std::int64_t>(layout.stage_layers.size()); }
+};
+
+/// Throws NotSupported for a strategy that the table refuses, BadInput for a schedule that the checker does not prove.
+Plan make_plan(const workload::Workload& workload, const Strategy& strategy);
+
+/// A rank's coordinates.
+struct Place {
+  Rank rank{0};
+  std::int64_t pp = 0, dp = 0, tp = 0;
+};
+Place place_of(const Mesh& mesh, Rank rank);
+
+/// Whether the rank's copy of the parameter is the one that counts; of it, only what the tp coordinate owns.
+bool is_primary(const ParameterLayout& parameter, const Place& place);
+/// The rank that counts element `index` of the logical tensor.
+Rank primary_holder(const Plan& plan, const ParameterLayout& parameter, std::int64_t index);
+
+}  // namespace shardproof::plan

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/plan/strategy_refusals.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "impl/plan/strategy_table.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::plan {
+namespace {
+
+using workload::Workload;
+using Ranks = std::optional<std::int64_t>;
+
+std::string axes_of(const Strategy& s) {
+  std::string text;
+  for (const KeyRow& row : strategy_table()) {
+    if (row.is_axis && !is_standard(row, s)) text += fmt::format("{}{}", text.empty() ? "" : " ", written(row, s));
+  }
+  return text.empty() ? "dp1" : text;
+}
+
+std::string counted_ranks(std::int64_t n) { return fmt::format("{} rank{}", n, n == 1 ? "" : "s"); }
+
+void require_count(std::int64_t ranks) {
+  if (ranks < 1 || ranks > largest_size)
+    throw BadInput(fmt::format("{}: the number of ranks must be from 1 to {}", counted_ranks(ranks), largest_size));
+}
+
+std::string reason(const KeyRow& row, const Strategy& s, const Workload* workload) {
+  if (is_standard(row, s)) return "";
+  if (row.no_effect != nullptr)
+    if (const auto where = row.no_effect(s); !where.empty())
+      return fmt::format("{} has no effect {}", written(row, s), where);
+  if (row.refused != nullptr && workload != nullptr)
+    if (const auto why = row.refused(s, *workload); !why.empty()) return fmt::format("{}: {}", written(row, s), why);
+  return "";
+}
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(d);
+    if (d != n / d) large.push_back(n / d);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+// The axes that multiply to `ranks` with the fewest changes, and of those the least change of a size as a factor; where
+// two are equal, tp stays, then pp.
+Strategy with_ranks(const Strategy& s, std::int64_t ranks, bool dp_is_free) {
+  const auto factor = [](std::int64_t a, std::int64_t b) {
+    return std::abs(std::log(static_cast<double>(a) / static_cast<double>(b)));
+  };
+  const auto distance = [&](const Strategy& c) {
+    const double tp = factor(c.tp, s.tp), pp = factor(c.pp, s.pp), dp = dp_is_free ? 0 : factor(c.dp, s.dp);
+    return std::tuple((dp > 0) + (c.pp != s.pp) + (c.tp != s.tp), tp + pp + dp, tp, pp, dp, c.tp, c.pp);
+  };
+  Strategy best = s;
+  best.dp = ranks, best.pp = 1, best.tp = 1;
+  for (const std::int64_t tp : divisors(ranks)) {
+    for (const std::int64_t pp : divisors(ranks / tp)) {
+      Strategy candidate = s;
+      candidate.dp = ranks / tp / pp, candidate.pp = pp, candidate.tp = tp;
+      if (distance(candidate) < distance(best)) best = candidate;
+    }
+  }
+  return best;
+}
+
+Strategy nearest(Strategy s, const Workload* workload, Ranks ranks, bool dp_is_free = false) {
+  if (ranks) require_count(*ranks);
+  if (ranks && s.ranks() != *ranks) s = with_ranks(s, *ranks, dp_is_free);
+  for (const KeyRow& row : strategy_table())
+    if (!reason(row, s, workload).empty()) set_standard(row, s);
+  return s;
+}
+
+std::string named(const Strategy& nearest) { return fmt::format("; the nearest legal strategy is {}", print(nearest)); }
+
+}  // namespace
+
+void take_rest(Strategy& strategy, std::int64_t ranks) {
+  const std::int64_t others = strategy.pp * strategy.tp;
+  require_count(ranks);
+  if (ranks % others != 0) {
+    throw NotSupported(fmt::format("dp* with {}: {} does not divide {}{}", axes_of(strategy), others,
+                                   counted_ranks(ranks), named(nearest(strategy, nullptr, ranks, true))));
+  }
+  strategy.dp = ranks / others;
+}
+
+std::vector<Refusal> refusals(const Strategy& strategy, const Workload& workload, Ranks ranks) {
+  std::vector<Refusal> found;
+  if (ranks && strategy.ranks() != *ranks)
+    found.push_back({"ranks", fmt::format("{} is {}, there {} {}", axes_of(strategy), counted_ranks(strategy.ranks()),
+                                          *ranks == 1 ? "is" : "are", *ranks)});
+  for (const KeyRow& row : strategy_table())
+    if (auto why = reason(row, strategy, &workload); !why.empty()) found.push_back({std::string(row.name), why});
+  return found;
+}
+
+Strategy nearest_legal(const Strategy& strategy, const Workload& workload, Ranks ranks) {
+  return nearest(strategy, &workload, ranks);
+}
+
+void require_legal(const Strategy& strategy, const Workload& workload, Ranks ranks) {
+  std::string text;
+  for (const Refusal& refusal : refusals(strategy, workload, ranks))
+    text += fmt::format("{}{}", text.empty() ? "" : "\n", refusal.reason);
+  if (!text.empty()) throw NotSupported(text + named(nearest_legal(strategy, workload, ranks)));
+}
+
+}  // namespace shardproof::plan

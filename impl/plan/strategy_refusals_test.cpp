@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "impl/plan/strategy.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::plan {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+std::string refusal(std::string_view text, const Settings& settings = {}, std::optional<std::int64_t> ranks = {}) {
+  try {
+    require_legal(parse_strategy(text), workload::load("tiny", settings), ranks);
+  } catch (const NotSupported& error) {
+    return error.what();
+  }
+  return "legal";
+}
+
+TEST(StrategyRefusals, WhatHasNoEffect) {
+  EXPECT_EQ(refusal("schedule=gpipe"), "schedule=gpipe has no effect with pp1; the nearest legal strategy is dp1");
+  EXPECT_EQ(refusal("dp2 schedule=gpipe microbatches=3"),
+            "schedule=gpipe has no effect with pp1; the nearest legal strategy is dp2 microbatches=3");
+  EXPECT_EQ(refusal("tp2 layers=2", {"layers=2"}),
+            "layers=2 has no effect with pp1; the nearest legal strategy is tp2");
+  EXPECT_EQ(refusal("tp2 order=tp,pp,dp"),
+            "order=tp,pp,dp has no effect where fewer than two axes are above 1; the nearest legal strategy is tp2");
+  EXPECT_EQ(refusal("dp2 tp2 order=tp,pp,dp"), "legal");
+}
+
+TEST(StrategyRefusals, ASyncNeedsADataGroup) {
+  Strategy strategy{.tp = 2, .sync = "bucketed"};
+  const auto w = workload::load("tiny");
+  const auto found = refusals(strategy, w);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].key, "sync");
+  EXPECT_EQ(found[0].reason, "sync=bucketed has no effect with dp1");
+  strategy.dp = 2;
+  EXPECT_TRUE(refusals(strategy, w).empty());
+}
+
+TEST(StrategyRefusals, DefaultsThatAreWrittenOutAreLegal) {
+  EXPECT_EQ(refusal("dp1 schedule=naive layers=balanced sync=all_reduce order=pp,dp,tp"), "legal");
+}
+
+TEST(StrategyRefusals, LayersMustFitStagesAndWorkload) {
+  EXPECT_EQ(refusal("pp2 layers=3,2,2", {"layers=7"}),
+            "layers=3,2,2: it has 3 stages, pp2 has 2; the nearest legal strategy is pp2");
+  EXPECT_EQ(refusal("pp2 layers=7", {"layers=7"}),
+            "layers=7: it has 1 stage, pp2 has 2; the nearest legal strategy is pp2");
+  EXPECT_EQ(refusal("pp3 layers=3,2,1", {"layers=7"}),
+            "layers=3,2,1: it sums to 6, tiny has 7 layers; the nearest legal strategy is pp3");
+  EXPECT_EQ(refusal("pp3 layers=3,2,3", {"layers=7"}),
+            "layers=3,2,3: it sums to 8, tiny has 7 layers; the nearest legal strategy is pp3");
+  EXPECT_EQ(refusal("pp3 layers=0,7,0", {"layers=7"}), "legal");
+}
+
+TEST(StrategyRefusals, AxesMustMultiplyToTheRanks) {
+  EXPECT_EQ(refusal("dp2 pp2", {}, 6), "dp2 pp2 is 4 ranks, there are 6; the nearest legal strategy is dp3 pp2");
+  EXPECT_EQ(refusal("dp2 tp4", {}, 2), "dp2 tp4 is 8 ranks, there are 2; the nearest legal strategy is dp2");
+  EXPECT_EQ(refusal("dp4", {}, 1), "dp4 is 4 ranks, there is 1; the nearest legal strategy is dp1");
+  EXPECT_EQ(refusal("dp1", {}, 5), "dp1 is 1 rank, there are 5; the nearest legal strategy is dp5");
+  EXPECT_EQ(refusal("pp2 tp3", {}, 7), "pp2 tp3 is 6 ranks, there are 7; the nearest legal strategy is tp7");
+  EXPECT_EQ(refusal("dp2 pp2 tp2", {}, 8), "legal");
+  EXPECT_EQ(refusal("dp1", {}, 2147483647),
+            "dp1 is 1 rank, there are 2147483647; the nearest legal strategy is "
+            "dp2147483647");
+  for (const std::int64_t ranks : {std::int64_t{0}, std::int64_t{-1}, (std::int64_t{1} << 31) + 1})
+    EXPECT_THROW(require_legal({}, workload::load("tiny"), ranks), BadInput) << ranks;
+}
+
+TEST(StrategyRefusals, OtherKeysFollowTheNearestAxes) {
+  EXPECT_EQ(refusal("pp3 schedule=gpipe layers=3,2,2", {"layers=7"}, 1),
+            "pp3 is 3 ranks, there is 1; the nearest legal strategy is dp1");
+  EXPECT_EQ(refusal("pp3 schedule=gpipe layers=3,2,2", {"layers=7"}, 2),
+            "pp3 is 3 ranks, there are 2; the nearest legal strategy is pp2 schedule=gpipe");
+}
+
+TEST(StrategyRefusals, ProgramKeysMustLeaveTheWorkloadLegal) {
+  const Settings decay = {"optimizer=adamw", "weight_decay=0.1"};
+  EXPECT_EQ(refusal("optimizer=sgd", decay),
+            "optimizer=sgd: weight_decay is 0.1, which has no effect: optimizer is sgd, and only adamw decays; the "
+            "nearest legal strategy is dp1");
+  EXPECT_EQ(refusal("optimizer=adamw clip=2", decay), "legal");
+}
+
+TEST(StrategyRefusals, EveryReasonIsGiven) {
+  const auto w = workload::load("tiny");
+  const auto found = refusals(parse_strategy("tp2 order=tp,dp,pp schedule=gpipe layers=1,1"), w, 4);
+  ASSERT_EQ(found.size(), 4u);
+  const char* const keys[] = {"ranks", "order", "schedule", "layers"};
+  for (std::size_t k = 0; k < found.size(); ++k) EXPECT_EQ(found[k].key, keys[k]);
+  EXPECT_EQ(refusal("tp2 order=tp,dp,pp schedule=gpipe", {}, 4),
+            "tp2 is 2 ranks, there are 4\n"
+            "order=tp,dp,pp has no effect where fewer than two axes are above 1\n"
+            "schedule=gpipe has no effect with pp1; the nearest legal strategy is dp2 tp2 order=tp,dp,pp");
+}
+
+TEST(StrategyRefusals, EverySizeIsLegal) {
+  // Parts, stages and slices may be empty.
+  for (const char* text : {"dp1000", "pp100", "tp99", "dp3 pp5 tp7 microbatches=1000", "pp2 microbatches=3",
+                           "pp2 schedule=naive microbatches=8", "tp2147483648"})
+    EXPECT_EQ(refusal(text), "legal") << text;
+}
+
+TEST(StrategyRefusals, TheNearestIsLegal) {
+  std::mt19937 random(7);
+  const auto draw = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto w = workload::load("tiny", Settings{"layers=3", "optimizer=adamw", "weight_decay=0.1"});
+  int refused = 0;
+  for (int k = 0; k < 2000; ++k) {
+    Strategy s{.dp = 1 + draw(3), .pp = 1 + draw(3), .tp = 1 + draw(3)};
+    std::shuffle(s.order.begin(), s.order.end(), random);
+    if (draw(2) == 0) s.schedule = "gpipe";
+    for (int stage = draw(4); stage > 0; --stage) s.layers.push_back(draw(3));
+    if (draw(4) == 0) s.optimizer = draw(2) == 0 ? "adamw" : "sgd";
+    const std::int64_t ranks = draw(2) == 0 ? s.ranks() : 1 + draw(40);
+    const Strategy nearest = nearest_legal(s, w, ranks);
+    EXPECT_TRUE(refusals(nearest, w, ranks).empty()) << print(s) << " on " << ranks << ": " << print(nearest);
+    if (refusals(s, w, ranks).empty()) {
+      EXPECT_EQ(nearest, s);
+    } else {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 500);
+  EXPECT_LT(refused, 1990);
+}
+
+}  // namespace
+}  // namespace shardproof::plan

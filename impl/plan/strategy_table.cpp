@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/plan/strategy_table.hpp"
+
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "impl/plan/schedule.hpp"
+#include "suites/workload/keys.hpp"
+#include "suites/workload/text.hpp"
+
+namespace shardproof::plan {
+namespace {
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleGenerator* generator : schedules()) names.emplace_back(generator->name);
+  return names;
+}
+
+std::vector<std::string> sync_names() { return {"all_reduce"}; }
+
+std::vector<std::string> optimizer_names() {
+  const auto names = workload::names_of(workload::OptimizerKind{});
+  return {names.begin(), names.end()};
+}
+
+std::string_view without_data_group(const Strategy& s) { return s.dp == 1 ? "with dp1" : ""; }
+std::string_view without_stages(const Strategy& s) { return s.pp == 1 ? "with pp1" : ""; }
+std::string_view without_order(const Strategy& s) {
+  return (s.dp > 1) + (s.pp > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
+}
+
+std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
+  const auto stages = static_cast<std::int64_t>(s.layers.size());
+  const std::int64_t sum = std::accumulate(s.layers.begin(), s.layers.end(), std::int64_t{0});
+  if (stages != s.pp) return fmt::format("it has {} stage{}, pp{} has {}", stages, stages == 1 ? "" : "s", s.pp, s.pp);
+  if (sum != w.layers) return fmt::format("it sums to {}, {} has {} layers", sum, w.name, w.layers);
+  return "";
+}
+
+std::string wrong_optimizer(const Strategy& s, const workload::Workload& w) {
+  const auto findings = workload::findings(with_program_keys(w, s));
+  return findings.empty() || !workload::findings(w).empty() ? "" : findings.front();
+}
+
+using S = Strategy;
+using enum KeyKind;
+
+constexpr KeyRow table[] = {
+    {.name = "dp",
+     .member = &S::dp,
+     .kind = layout,
+     .meaning = "ranks that see different samples; dp* takes what pp and tp leave of the ranks",
+     .is_axis = true},
+    {.name = "pp", .member = &S::pp, .kind = layout, .meaning = "ranks that hold different layers", .is_axis = true},
+    {.name = "tp",
+     .member = &S::tp,
+     .kind = layout,
+     .meaning = "ranks that hold different slices of each layer",
+     .is_axis = true},
+    {.name = "order",
+     .member = &S::order,
+     .kind = layout,
+     .meaning = "axes of the mesh, outermost first",
+     .no_effect = without_order},
+    {.name = "schedule",
+     .member = &S::schedule,
+     .kind = layout,
+     .meaning = "order of the pipeline's forwards and backwards",
+     .names = schedule_names,
+     .no_effect = without_stages},
+    {.name = "microbatches",
+     .member = &S::microbatches,
+     .kind = layout,
+     .meaning = "parts that a data rank's samples are accumulated over"},
+    {.name = "layers",
+     .member = &S::layers,
+     .kind = layout,
+     .meaning = "layers of each stage; balanced: the first stages get one more",
+     .no_effect = without_stages,
+     .refused = wrong_layers},
+    {.name = "sync",
+     .member = &S::sync,
+     .kind = layout,
+     .meaning = "how gradients meet in the data group",
+     .names = sync_names,
+     .no_effect = without_data_group},
+    {.name = "optimizer",
+     .member = &S::optimizer,
+     .kind = program,
+     .meaning = "in place of the workload's",
+     .names = optimizer_names,
+     .refused = wrong_optimizer},
+    {.name = "clip",
+     .member = &S::clip,
+     .kind = program,
+     .meaning = "largest norm of the whole gradient, in place of the workload's"},
+};
+
+struct Print {
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(const std::string& value) const { return value.empty() ? "the workload's" : value; }
+  std::string operator()(const std::optional<double>& value) const {
+    if (!value) return "the workload's";
+    return *value == 0 ? "off" : fmt::format("{}", *value);
+  }
+  std::string operator()(const std::vector<std::int64_t>& values) const {
+    return values.empty() ? "balanced" : fmt::format("{}", fmt::join(values, ","));
+  }
+  std::string operator()(const std::array<Axis, axis_count>& order) const {
+    return fmt::format("{},{},{}", name_of(order[0]), name_of(order[1]), name_of(order[2]));
+  }
+};
+
+struct Legal {
+  const KeyRow& row;
+  std::string operator()(std::int64_t S::*) const { return row.name == "dp" ? "dp1 ... or dp*" : text("1 ..."); }
+  std::string operator()(std::string S::*) const { return text(workload::joined(row.names(), " | ")); }
+  std::string operator()(std::optional<double> S::*) const { return text("off | NUMBER"); }
+  std::string operator()(std::vector<std::int64_t> S::*) const { return text("balanced | N,N,..."); }
+  std::string operator()(std::array<Axis, axis_count> S::*) const { return text("a permutation of pp,dp,tp"); }
+
+ private:
+  std::string text(std::string_view values) const {
+    return fmt::format("{}{}{}", row.name, row.is_axis ? "" : "=", values);
+  }
+};
+
+}  // namespace
+
+std::span<const KeyRow> strategy_table() { return table; }
+
+bool is_standard(const KeyRow& row, const Strategy& strategy) {
+  return std::visit([&](auto member) { return strategy.*member == Strategy{}.*member; }, row.member);
+}
+
+void set_standard(const KeyRow& row, Strategy& strategy) {
+  std::visit([&](auto member) { strategy.*member = Strategy{}.*member; }, row.member);
+}
+
+std::string written(const KeyRow& row, const Strategy& strategy) {
+  const std::string value = std::visit([&](auto member) { return Print{}(strategy.*member); }, row.member);
+  return fmt::format("{}{}{}", row.name, row.is_axis ? "" : "=", value);
+}
+
+std::string legal_values(const KeyRow& row) { return std::visit(Legal{row}, row.member); }
+
+}  // namespace shardproof::plan

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/plan/timeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::plan {
+namespace {
+
+Timeline of(std::string_view name, std::int64_t ranks, std::int64_t microbatches, const ActionCosts& costs = {}) {
+  return timeline(schedule_generator(name).generate({ranks, microbatches}), costs);
+}
+
+// Narayanan et al. 2021, section 2.2.1: the bubble of gpipe is (p-1)(t_f + t_b), the ideal time m (t_f + t_b). Costs
+// are F 1 and B 2, so every time is a small whole number; the quotient is one rounding away from the form.
+TEST(Timeline, TheBubbleOfGpipeIsThatOfThePaper) {
+  for (const std::int64_t p : {1, 2, 3, 4, 8})
+    for (const std::int64_t m : {1, 2, 4, 7, 32}) {
+      const Timeline line = of("gpipe", p, m);
+      EXPECT_EQ(line.makespan, static_cast<double>(3 * (m + p - 1)));
+      EXPECT_EQ(line.busy, static_cast<double>(3 * m * p));
+      EXPECT_DOUBLE_EQ(line.bubble_overhead(), static_cast<double>(p - 1) / static_cast<double>(m));
+      EXPECT_DOUBLE_EQ(line.bubble_fraction(), static_cast<double>(p - 1) / static_cast<double>(m + p - 1));
+    }
+}
+
+TEST(Timeline, NaiveRunsOneRankAtATime) {
+  for (const std::int64_t p : {1, 2, 5})
+    for (const std::int64_t m : {1, 3}) {
+      const Timeline line = of("naive", p, m, {.forward = 1, .backward_input = 2, .backward_weight = 4});
+      EXPECT_EQ(line.makespan, static_cast<double>(7 * p * m));
+      EXPECT_DOUBLE_EQ(line.bubble_overhead(), static_cast<double>(p - 1));
+    }
+}
+
+TEST(Timeline, ActionsStandWhereTheScheduleHasThem) {
+  const Timeline line = of("gpipe", 2, 2);
+  ASSERT_EQ(line.ranks.size(), 2u);
+  const double starts[2][4] = {{0, 1, 5, 7}, {1, 2, 3, 5}};
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(line.ranks[rank].size(), 4u);
+    for (std::size_t k = 0; k < 4; ++k) {
+      EXPECT_EQ(line.ranks[rank][k].start, starts[rank][k]);
+      EXPECT_EQ(line.ranks[rank][k].end - line.ranks[rank][k].start, k < 2 ? 1 : 2);
+    }
+  }
+}
+
+// W of the last stage runs beside I of the one before.
+TEST(Timeline, OnlyTheInputsBackwardIsWaitedFor) {
+  const Timeline line = timeline(parse_schedule("0F0,0I0,0W0\n1F0,1I0,1W0"));
+  EXPECT_EQ(line.makespan, 5);
+  EXPECT_EQ(timeline(parse_schedule("0F0,0B0\n1F0,1B0")).makespan, 6);
+}
+
+TEST(Timeline, WhatTakesNoTimeHasNoBubble) {
+  EXPECT_EQ(of("gpipe", 4, 1, {0, 0, 0}).bubble_overhead(), 0);
+  EXPECT_EQ(of("gpipe", 4, 1, {0, 0, 0}).bubble_fraction(), 0);
+}
+
+TEST(Timeline, HasAPicture) {
+  EXPECT_EQ(picture(schedule_generator("gpipe").generate({2, 2})),
+            "rank 0  F0 F1 .  .  .  B0    B1\n"
+            "rank 1  .  F0 F1 B0    B1    .  .\n");
+  EXPECT_EQ(picture(parse_schedule("0F10,1F10,1B10,0I10,0W10,0U10\n\n")),
+            "rank 0  0F10 1F10 1B10      0I10 0W10\n"
+            "rank 1  .    .    .    .    .    .\n");
+}
+
+TEST(Timeline, ActionsThatWaitForEachOtherAreRefused) {
+  EXPECT_THROW(timeline(parse_schedule("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0")), BadInput);
+}
+
+}  // namespace
+}  // namespace shardproof::plan
