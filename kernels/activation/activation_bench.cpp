@@ -33,5 +33,13 @@ void relu_forward(benchmark::State& state, Dtype dtype) {
 BENCHMARK_CAPTURE(relu_forward, exact, Dtype::fixed);
 BENCHMARK_CAPTURE(relu_forward, f32, Dtype::f32);
 
+void relu_backward(benchmark::State& state, Dtype dtype) {
+  testing::Bench bench(state, dtype);
+  const auto x = bench.tensor({elements}), dy = bench.tensor({elements}), dx = bench.tensor({elements});
+  bench.run(elements, [&] { activation::backward(bench.queue, activation::Kind::relu, x, dy, dx); });
+}
+BENCHMARK_CAPTURE(relu_backward, exact, Dtype::fixed);
+BENCHMARK_CAPTURE(relu_backward, f32, Dtype::f32);
+
 }  // namespace
 }  // namespace shardproof

@@ -12,8 +12,13 @@ namespace shardproof::attention {
 namespace {
 
 void require_shape(const char* kernel, const Shape& s) {
-  if (s.kv_heads > 0 && s.heads % s.kv_heads == 0 && s.window >= 0) return;
-  throw InternalError(std::string(kernel) + ": " + std::to_string(s.heads) + " heads for " +
+  const auto whole_groups = [&] { return s.heads == 0 || (s.kv_heads > 0 && s.heads % s.kv_heads == 0); };
+  const auto needed = [&](const Layout& l) { return l.heads == 0 ? 0 : l.key_head(l.heads - 1) + 1; };
+  const bool sound = s.heads >= 0 && s.first_head >= 0 && s.group >= 0 && s.window >= 0 &&
+                     s.first_head + s.heads <= (s.total_heads == 0 ? s.heads : s.total_heads);
+  if (sound && (s.group > 0 || whole_groups()) && s.kv_heads == needed(Layout(s))) return;
+  throw InternalError(std::string(kernel) + ": heads " + std::to_string(s.first_head) + "+" + std::to_string(s.heads) +
+                      " of " + std::to_string(s.total_heads) + " in groups of " + std::to_string(s.group) + " for " +
                       std::to_string(s.kv_heads) + " key heads, window " + std::to_string(s.window));
 }
 
@@ -59,13 +64,15 @@ void forward(Queue& queue, const Shape& shape, const Tensor& q, const Tensor& k,
 
 void backward(Queue& queue, const Shape& shape, const Tensor& d_o, const Tensor& q, const Tensor& k, const Tensor& v,
               const Tensor& documents, const Tensor& o, const Saved& saved, double dropout_probability,
-              const Tensor& dq, const Tensor& dk, const Tensor& dv) {
+              const Tensor& dq, const Accumulator& dk, const Accumulator& dv) {
   constexpr auto name = "attention_backward";
   require_shape(name, shape);
   const Layout layout(shape);
   const auto positions = layout.batch * layout.sequence, scores = positions * layout.heads * layout.sequence;
   for (const auto* t : {&d_o, &q, &o, &dq}) require_elements(name, *t, positions * layout.hidden());
-  for (const auto* t : {&k, &v, &dk, &dv}) require_elements(name, *t, positions * layout.kv_hidden());
+  for (const auto* t : {&k, &v}) require_elements(name, *t, positions * layout.kv_hidden());
+  require_elements(name, "dk", dk.elements(), positions * layout.kv_hidden());
+  require_elements(name, "dv", dv.elements(), positions * layout.kv_hidden());
   require_elements(name, documents, positions);
   require_elements(name, saved.probability, scores);
   const bool dropout = dropout_probability > 0;
@@ -90,8 +97,8 @@ void backward(Queue& queue, const Shape& shape, const Tensor& d_o, const Tensor&
         x.keep_factor = round_to<S>(static_cast<Real<S>>(dropout::keep_factor(dropout_probability)));
       }
       x.dq = scope.write<S>(dq);
-      x.dk = scope.write<S>(dk);
-      x.dv = scope.write<S>(dv);
+      x.dk = dk;
+      x.dv = dv;
       run_backward(scope, layout, x);
       count(scope, layout, 4);
     });

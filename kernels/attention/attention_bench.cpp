@@ -12,14 +12,16 @@ void run(benchmark::State& state, bool is_forward, double dropout) {
   const testing::Case c{"bench", {.batch = 8, .sequence = 256, .heads = 6, .kv_heads = 6, .head_size = 64}, dropout};
   Device device({.poison = false});
   ImmediateQueue queue(device);
-  const testing::Candidate<S> x(queue, c, testing::inputs(c, 1.0));
+  testing::Candidate<S> x(queue, c, testing::inputs(c, 1.0));
   const auto site = c.site();
   const auto before = device.flops().hardware();
   for (auto _ : state) {
     if (is_forward) {
       forward(queue, c.shape, x.q, x.k, x.v, x.documents, dropout > 0 ? &site : nullptr, x.saved, x.o);
     } else {
-      backward(queue, c.shape, x.d_o, x.q, x.k, x.v, x.documents, x.o, x.saved, dropout, x.dq, x.dk, x.dv);
+      x.dk_sum.restart(queue);
+      x.dv_sum.restart(queue);
+      backward(queue, c.shape, x.d_o, x.q, x.k, x.v, x.documents, x.o, x.saved, dropout, x.dq, x.dk_sum, x.dv_sum);
     }
   }
   state.counters["GMAC/s"] =

@@ -42,18 +42,29 @@ class AttentionBounds : public ::testing::Test {
   }
 
   void check(const Case& c) {
-    const Candidate<S> candidate(queue_, c, testing::inputs(c, 1.5));
+    const auto x = testing::inputs(c, 1.5);
+    const Candidate<S> candidate(queue_, c, x);
     for (std::int64_t b = 0; b < c.shape.batch; ++b) sample(c, candidate, b);
+    // The sums over slices round no more often than one sum over all of a group.
+    for (const auto& cuts : testing::slicings(c.shape.heads)) {
+      const testing::Joined<S> joined(queue_, c, x, cuts);
+      upload<S>(queue_, candidate.o, joined.o);
+      upload<S>(queue_, candidate.dq, joined.dq);
+      upload<S>(queue_, candidate.dk, joined.dk);
+      upload<S>(queue_, candidate.dv, joined.dv);
+      upload<S>(queue_, candidate.saved.probability, joined.probability);
+      if (c.dropout > 0) upload<S>(queue_, candidate.saved.dropped, joined.dropped);
+      for (std::int64_t b = 0; b < c.shape.batch; ++b) sample(c, candidate, b);
+    }
   }
 
   void sample(const Case& c, const Candidate<S>& candidate, std::int64_t b) {
-    const auto [batch, length, heads, kv_heads, size, window] = c.shape;
+    const auto batch = c.shape.batch, length = c.shape.sequence, heads = c.shape.heads, kv_heads = c.shape.kv_heads,
+               size = c.shape.head_size, window = c.shape.window;
     const auto documents = c.all_documents();
     const reference::AttentionShape shape{heads, kv_heads, window,
                                           std::span(documents).subspan(static_cast<std::size_t>(b * length))};
-    const auto get = [&, samples = batch](const Tensor& t, std::int64_t columns) {
-      return part(queue_, t, samples, b, columns);
-    };
+    const auto get = [&](const Tensor& t, std::int64_t columns) { return part(queue_, t, batch, b, columns); };
     reference::Arithmetic<double> arithmetic;
     reference::AttentionSaved<double> saved;
     saved.query = get(candidate.q, c.hidden());
@@ -73,7 +84,7 @@ class AttentionBounds : public ::testing::Test {
     Matrix dq_bound(length, c.hidden()), dk_bound(length, c.kv_hidden()), dv_bound(length, c.kv_hidden());
     for (std::int64_t h = 0; h < heads; ++h) {
       const auto q0 = h * size, k0 = h / (heads / kv_heads) * size;
-      const auto dot = [size = size](const double* x, const double* y) {
+      const auto dot = [size](const double* x, const double* y) {
         std::pair<double, double> sum{};  // of the products and of their magnitudes
         for (std::int64_t l = 0; l < size; ++l) sum = {sum.first + x[l] * y[l], sum.second + std::fabs(x[l] * y[l])};
         return sum;

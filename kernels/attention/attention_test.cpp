@@ -97,6 +97,27 @@ TEST_P(AttentionExact, EqualsTheOracle) {
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionExact, ::testing::ValuesIn(testing::cases()),
                          [](const auto& test) { return test.param.name; });
 
+TEST_P(AttentionExact, SlicesOfHeadsJoinToTheWhole) {
+  const Case c = GetParam();
+  const auto x = inputs(c, 3.0);
+  const Candidate<Fixed> whole(queue_, c, x);
+  const auto get = [&](const Tensor& tensor) { return fetch<Fixed>(queue_, tensor); };
+  for (const auto& cuts : testing::slicings(c.shape.heads)) {
+    SCOPED_TRACE(::testing::PrintToString(cuts));
+    const auto before = device_.flops().model();
+    const testing::Joined<Fixed> joined(queue_, c, x, cuts);
+    EXPECT_EQ(device_.flops().model() - before, 12 * c.positions() * c.shape.sequence * c.hidden());
+    EXPECT_EQ(joined.probability, get(whole.saved.probability));
+    EXPECT_EQ(joined.o, get(whole.o));
+    EXPECT_EQ(joined.dq, get(whole.dq));
+    EXPECT_EQ(joined.dk, get(whole.dk));
+    EXPECT_EQ(joined.dv, get(whole.dv));
+    if (c.dropout == 0) continue;
+    EXPECT_EQ(joined.mask, fetch<std::uint8_t>(queue_, whole.saved.mask));
+    EXPECT_EQ(joined.dropped, get(whole.saved.dropped));
+  }
+}
+
 /// One number of one operand replaced.
 struct Spike {
   const char* operand;
@@ -239,6 +260,28 @@ TEST_F(Attention, CountsFlopsOfTheWholeSquare) {
   EXPECT_EQ(device_.flops().model(), (4 + 8) * 2 * 5 * 5 * 6);
 }
 
+TEST_F(Attention, OnlyTheTotalOfKeyGradientsOverflows) {
+  // All scores are 0, so p = 1/(i+1): two heads' gradients of the first values leave the range, and return.
+  const Candidate<Fixed> run(queue_, case_, inputs(case_, 0.0));
+  auto dk = run.dk_sum, dv = run.dv_sum;
+  const auto add = [&](double d_o) {
+    const std::vector<double> all(static_cast<std::size_t>(case_.positions() * case_.hidden()), d_o);
+    backward(queue_, case_.shape, shardproof::testing::make(queue_, "d_o", run.q.dims(), all, Dtype::fixed), run.q,
+             run.k, run.v, run.documents, run.o, run.saved, 0, run.dq, dk, dv);
+  };
+  dk.restart(queue_);
+  dv.restart(queue_);
+  add(0.5);
+  const auto expected = fetch<Fixed>(queue_, dv.finish(queue_));
+  EXPECT_GT(expected[0], round_to<Fixed>(2.2));  // 2 heads * 0.5 * (1 + 1/2 + 1/3 + 1/4 + 1/5)
+  dv.restart(queue_);
+  for (const double d_o : {3e6, 3e6, 0.5, -3e6, -3e6}) add(d_o);
+  EXPECT_EQ(fetch<Fixed>(queue_, dv.finish(queue_)), expected);
+  dv.restart(queue_);
+  add(3e6);
+  EXPECT_TRUE(fetch_overflow(queue_, dv.finish(queue_)));
+}
+
 TEST_F(Attention, FreesItsWorkspace) {
   { const Candidate<Fixed> run(queue_, case_, inputs(case_, 1.0)); }
   EXPECT_EQ(device_.memory().current_total(), 0);
@@ -248,12 +291,25 @@ TEST_F(Attention, RefusesWhatDoesNotFit) {
   const Candidate<double> run(queue_, case_, inputs(case_, 1.0));
   const auto shape = case_.shape;
   auto odd = shape;
+  const auto refused = [&](const Shape& s) {
+    EXPECT_THROW(forward(queue_, s, run.q, run.k, run.v, run.documents, nullptr, run.saved, run.o), InternalError);
+  };
   odd.kv_heads = 3;
-  EXPECT_THROW(forward(queue_, odd, run.q, run.k, run.v, run.documents, nullptr, run.saved, run.o), InternalError);
+  refused(odd);
+  odd = shape;  // heads 1..2 of 2 groups of 2: each needs its own key head
+  odd.group = 2;
+  odd.first_head = 1;
+  odd.total_heads = 4;
+  refused(odd);
+  odd = shape;  // beyond the last head
+  odd.group = 2;
+  odd.first_head = 2;
+  odd.total_heads = 3;
+  refused(odd);
   EXPECT_THROW(forward(queue_, shape, run.k, run.k, run.v, run.documents, nullptr, run.saved, run.o), InternalError);
-  EXPECT_THROW(
-      backward(queue_, shape, run.d_o, run.q, run.q, run.v, run.documents, run.o, run.saved, 0, run.dq, run.dk, run.dv),
-      InternalError);
+  EXPECT_THROW(backward(queue_, shape, run.d_o, run.q, run.q, run.v, run.documents, run.o, run.saved, 0, run.dq,
+                        run.dk_sum, run.dv_sum),
+               InternalError);
   const Tensor unwritten(queue_, {"unwritten", Dtype::f64, run.q.dims(), Category::activation});
   try {
     forward(queue_, shape, unwritten, run.k, run.v, run.documents, nullptr, run.saved, run.o);

@@ -15,35 +15,40 @@ class Backward {
         x_(operands),
         scale_(score_scale<S>(layout.head_size)),
         products_(scope),
-        ds_(scope.scratch<S>(layout.group() * layout.sequence * layout.sequence)),
-        q_(layout.group() > 1 ? scope.scratch<S>(layout.group() * layout.sequence * layout.head_size) : nullptr),
-        d_o_(layout.group() > 1 ? scope.scratch<S>(layout.group() * layout.sequence * layout.head_size) : nullptr),
+        dk_(scope, operands.dk),
+        dv_(scope, operands.dv),
+        ds_(scope.scratch<S>(most() * layout.sequence * layout.sequence)),
+        q_(most() > 1 ? scope.scratch<S>(most() * layout.sequence * layout.head_size) : nullptr),
+        d_o_(most() > 1 ? scope.scratch<S>(most() * layout.sequence * layout.head_size) : nullptr),
         fast_dot_(fma_sum_fits(greatest(x_.d_o, queries_size()), greatest(x_.o, queries_size()), layout.head_size)) {}
 
   void run() {
     for (std::int64_t b = 0; b < layout_.batch; ++b) {
       for (std::int64_t g = 0; g < layout_.kv_heads; ++g) {
-        for (std::int64_t member = 0; member < layout_.group(); ++member) {
+        const Range heads = layout_.members(g);
+        for (std::int64_t h = heads.first; h < heads.end; ++h) {
           for (std::int64_t i = 0; i < layout_.sequence; i += block_rows) {
-            queries(b, g, member, i, std::min(layout_.sequence, i + block_rows));
+            queries(b, g, h, h - heads.first, i, std::min(layout_.sequence, i + block_rows));
           }
         }
-        keys_and_values(b, g);
+        keys_and_values(b, g, heads);
       }
     }
   }
 
  private:
+  /// No key head has more members.
+  std::int64_t most() const { return std::min(layout_.group, layout_.heads); }
   std::int64_t queries_size() const { return layout_.batch * layout_.sequence * layout_.hidden(); }
   S* ds_at(std::int64_t member, std::int64_t i) const {
     return ds_ + (member * layout_.sequence + i) * layout_.sequence;
   }
 
-  /// ds and dq of queries begin..end-1.
-  void queries(std::int64_t b, std::int64_t g, std::int64_t member, std::int64_t begin, std::int64_t end) {
-    const auto size = layout_.head_size, rows = end - begin, length = layout_.sequence,
-               h = g * layout_.group() + member;
-    const Keys keys = layout_.keys(begin, end);
+  /// ds and dq of queries begin..end-1 of head h.
+  void queries(std::int64_t b, std::int64_t g, std::int64_t h, std::int64_t member, std::int64_t begin,
+               std::int64_t end) {
+    const auto size = layout_.head_size, rows = end - begin, length = layout_.sequence;
+    const Range keys = layout_.keys(begin, end);
     const auto q = layout_.query_at(b, h, begin), kv = layout_.key_at(b, g, keys.first);
     S* const t = ds_at(member, begin) + keys.first;
     matmul::multiply<S>(products_, rows, keys.count(), size, {x_.d_o + q, layout_.hidden(), 1},
@@ -95,17 +100,16 @@ class Backward {
     if (magnitude >= static_cast<std::uint64_t>(fixed_limit)) scope_.raise_overflow();
   }
 
-  /// dk and dv of one key head: true totals over the queries of its group.
-  void keys_and_values(std::int64_t b, std::int64_t g) {
-    const auto size = layout_.head_size, length = layout_.sequence, group = layout_.group();
-    const auto h = g * group;
-    const auto q = members(x_.q, q_, b, h), d_o = members(x_.d_o, d_o_, b, h);
-    const S* const pd = x_.dropped + layout_.row_at(b, h, 0);
+  /// dk and dv of one key head: sums over the queries of its heads.
+  void keys_and_values(std::int64_t b, std::int64_t g, Range heads) {
+    const auto size = layout_.head_size, length = layout_.sequence;
+    const auto q = gathered(x_.q, q_, b, heads), d_o = gathered(x_.d_o, d_o_, b, heads);
+    const S* const pd = x_.dropped + layout_.row_at(b, heads.first, 0);
     for (std::int64_t j = 0; j < length; j += block_rows) {
       const auto columns = std::min(block_rows, length - j);
       // Of one head, only queries from j on see these keys; of several, rows of different heads follow each other.
-      std::int64_t first = 0, rows = group * length;
-      if (group == 1) {
+      std::int64_t first = 0, rows = heads.count() * length;
+      if (heads.count() == 1) {
         first = j;
         rows = (layout_.window > 0 ? std::min(length, j + columns - 1 + layout_.window) : length) - first;
       }
@@ -113,23 +117,23 @@ class Backward {
       const auto from = [&](matmul::View<S> v) {
         return matmul::View<S>{v.data + first * v.row_stride, v.row_stride, 1};
       };
-      matmul::multiply<S>(products_, columns, size, rows, {ds_ + first * length + j, 1, length}, from(q), nullptr,
-                          x_.dk + to, layout_.kv_hidden());
-      matmul::multiply<S>(products_, columns, size, rows, {pd + first * length + j, 1, length}, from(d_o), nullptr,
-                          x_.dv + to, layout_.kv_hidden());
+      matmul::multiply_add<S>(products_, columns, size, rows, {ds_ + first * length + j, 1, length}, from(q), dk_, to,
+                              layout_.kv_hidden());
+      matmul::multiply_add<S>(products_, columns, size, rows, {pd + first * length + j, 1, length}, from(d_o), dv_, to,
+                              layout_.kv_hidden());
     }
   }
 
-  /// Rows (head, position) of the heads h, h+1, ... of a group, gathered where there are several.
-  matmul::View<S> members(const S* x, S* gathered, std::int64_t b, std::int64_t h) const {
-    if (layout_.group() == 1) return {x + layout_.query_at(b, h, 0), layout_.hidden(), 1};
-    S* to = gathered;
-    for (std::int64_t member = 0; member < layout_.group(); ++member) {
+  /// Rows (head, position) of the heads of a group, copied to `to` where there are several.
+  matmul::View<S> gathered(const S* x, S* to, std::int64_t b, Range heads) const {
+    if (heads.count() == 1) return {x + layout_.query_at(b, heads.first, 0), layout_.hidden(), 1};
+    const S* const rows = to;
+    for (std::int64_t h = heads.first; h < heads.end; ++h) {
       for (std::int64_t i = 0; i < layout_.sequence; ++i) {
-        to = std::copy_n(x + layout_.query_at(b, h + member, i), layout_.head_size, to);
+        to = std::copy_n(x + layout_.query_at(b, h, i), layout_.head_size, to);
       }
     }
-    return {gathered, layout_.head_size, 1};
+    return {rows, layout_.head_size, 1};
   }
 
   KernelScope& scope_;
@@ -137,7 +141,8 @@ class Backward {
   const BackwardOperands<S>& x_;
   const S scale_;
   matmul::Workspace products_;
-  S *ds_, *q_, *d_o_;  // of one key head: [group, T, T], [group, T, head_size] twice
+  matmul::Sums<S> dk_, dv_;
+  S *ds_, *q_, *d_o_;  // of one key head: [members, T, T], [members, T, head_size] twice
   const bool fast_dot_;
 };
 

@@ -32,8 +32,8 @@ class Forward {
 
  private:
   void block(std::int64_t b, std::int64_t h, std::int64_t begin, std::int64_t end) {
-    const auto size = layout_.head_size, rows = end - begin, g = h / layout_.group();
-    const Keys keys = layout_.keys(begin, end);
+    const auto size = layout_.head_size, rows = end - begin, g = layout_.key_head(h);
+    const Range keys = layout_.keys(begin, end);
     const auto kv = layout_.key_at(b, g, keys.first);
     matmul::multiply<S>(products_, rows, keys.count(), size,
                         {x_.q + layout_.query_at(b, h, begin), layout_.hidden(), 1},
@@ -59,7 +59,7 @@ class Forward {
   }
 
   /// Turns row i of the scores into e of its kept keys, 0 elsewhere; writes p, and mask and pd with dropout. Returns l.
-  S row(std::int64_t b, std::int64_t h, std::int64_t i, Keys keys, S* scores) {
+  S row(std::int64_t b, std::int64_t h, std::int64_t i, Range keys, S* scores) {
     const Team<S> team;
     const auto first = layout_.keys(i, i + 1).first, n = i + 1 - first;
     const Hidden hidden(x_.documents + b * layout_.sequence + first, n);
@@ -76,7 +76,7 @@ class Forward {
     clear_around(p, first, n);
     if (x_.site != nullptr) {
       std::uint8_t* const mask = x_.mask + at;
-      dropout::fill_mask(*x_.site, static_cast<std::uint64_t>(at), n, mask);
+      dropout::fill_mask(*x_.site, static_cast<std::uint64_t>(layout_.logical_row_at(b, h, i) + first), n, mask);
       hidden.set(mask, std::uint8_t{0});
       dropout::KeepRow<S>{p, mask, x_.dropped + at, keep_}(team, n);
       for (std::int64_t j = 0; j < n; ++j) e[j] = mask[j] != 0 ? e[j] : S{};

@@ -14,16 +14,26 @@ namespace shardproof::attention {
 /// Queries are taken in blocks of so many: what a block computes above the diagonal is wasted, what it packs is shared.
 inline constexpr std::int64_t block_rows = 64;
 
-/// Keys first..end-1.
-struct Keys {
+/// first..end-1
+struct Range {
   std::int64_t first, end;
   std::int64_t count() const { return end - first; }
 };
 
+/// A shape whose defaults are filled in.
 struct Layout : Shape {
-  explicit Layout(const Shape& shape) : Shape(shape) {}
+  explicit Layout(const Shape& shape) : Shape(shape) {
+    if (total_heads == 0) total_heads = heads;
+    if (group == 0) group = kv_heads > 0 ? heads / kv_heads : 1;
+  }
 
-  std::int64_t group() const { return heads / kv_heads; }
+  /// The key head that head h reads.
+  std::int64_t key_head(std::int64_t h) const { return (first_head + h) / group - first_head / group; }
+  /// The heads that read key head g: first..end-1.
+  Range members(std::int64_t g) const {
+    const auto first = (first_head / group + g) * group - first_head;
+    return {std::max<std::int64_t>(0, first), std::min(heads, first + group)};
+  }
   std::int64_t hidden() const { return heads * head_size; }
   std::int64_t kv_hidden() const { return kv_heads * head_size; }
   /// Of the first element that head h has at position i of sample b, in [B*T, heads*head_size] and the kv form.
@@ -33,12 +43,15 @@ struct Layout : Shape {
   std::int64_t key_at(std::int64_t b, std::int64_t g, std::int64_t j) const {
     return (b * sequence + j) * kv_hidden() + g * head_size;
   }
-  /// Of row i in [B, heads, T, T].
+  /// Of row i in [B, heads, T, T], and of the same row in [B, total_heads, T, T].
   std::int64_t row_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
     return ((b * heads + h) * sequence + i) * sequence;
   }
+  std::int64_t logical_row_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return ((b * total_heads + first_head + h) * sequence + i) * sequence;
+  }
   /// What queries begin..end-1 may see, documents aside.
-  Keys keys(std::int64_t begin, std::int64_t end) const {
+  Range keys(std::int64_t begin, std::int64_t end) const {
     return {window > 0 ? std::max<std::int64_t>(0, begin - window + 1) : 0, end};
   }
 };

@@ -26,7 +26,8 @@ struct BackwardOperands {
   const std::uint8_t* mask;  // nullptr: no dropout; then dropped is probability
   const S* dropped;
   S keep_factor;
-  S *dq, *dk, *dv;
+  S* dq;
+  Accumulator dk, dv;
 };
 template <class S>
 void run_backward(KernelScope& scope, const Layout& layout, const BackwardOperands<S>& operands);

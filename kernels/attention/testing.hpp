@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests and benchmarks of this folder: cases, and a run of both kernels on one.
+// For tests and benchmarks of this folder: cases, and a run of both kernels on one, whole or in slices of its heads.
 #pragma once
 
 #include <map>
@@ -27,6 +27,17 @@ struct Case {
       all.push_back(documents.empty() ? 0 : documents[at % documents.size()]);
     }
     return all;
+  }
+  /// Heads begin..end-1 of this case of all heads.
+  Case slice(std::int64_t begin, std::int64_t end) const {
+    Case part = *this;
+    auto& s = part.shape;
+    s.first_head = begin;
+    s.heads = end - begin;
+    s.total_heads = shape.heads;
+    s.group = shape.heads / shape.kv_heads;
+    s.kv_heads = begin == end ? 0 : (end - 1) / s.group - begin / s.group + 1;
+    return part;
   }
   /// A site that starts in the middle of its logical tensor.
   dropout::Site site() const { return {dropout, RandomStream(5, "dropout." + name), 977}; }
@@ -90,15 +101,92 @@ struct Candidate {
     }
     o = empty("o", wide, dtype);
     dq = empty("dq", wide, dtype);
-    dk = empty("dk", narrow, dtype);
-    dv = empty("dv", narrow, dtype);
+    dk_sum = Accumulator(queue, {"dk", dtype, narrow, Category::activation});
+    dv_sum = Accumulator(queue, {"dv", dtype, narrow, Category::activation});
     forward(queue, s, q, k, v, documents, c.dropout > 0 ? &site : nullptr, saved, o);
     if (fetch_overflow(queue, o)) return;
-    backward(queue, s, d_o, q, k, v, documents, o, saved, c.dropout, dq, dk, dv);
+    backward(queue, s, d_o, q, k, v, documents, o, saved, c.dropout, dq, dk_sum, dv_sum);
+    dk = dk_sum.finish(queue);
+    dv = dv_sum.finish(queue);
   }
 
-  Tensor q, k, v, d_o, documents, o, dq, dk, dv;
+  Tensor q, k, v, d_o, documents, o, dq, dk, dv;  ///< dk and dv: empty after an overflow in forward
   Saved saved;
+  Accumulator dk_sum, dv_sum;
+};
+
+/// Where slices of so many heads begin and end: from one to five, uneven, some empty, some across groups.
+inline std::vector<std::vector<std::int64_t>> slicings(std::int64_t heads) {
+  std::vector<std::vector<std::int64_t>> all{{0, heads / 3, heads / 3, heads - heads / 6, heads}};
+  for (std::int64_t slices = 1; slices <= 5; ++slices) {
+    auto& cuts = all.emplace_back();
+    for (std::int64_t i = 0; i <= slices; ++i) cuts.push_back(heads * i / slices);
+  }
+  return all;
+}
+
+/// A case run slice by slice, the results put together as ranks do: dk and dv by sums.
+template <class S>
+struct Joined {
+  Joined(Queue& queue, const Case& c, const std::map<std::string, std::vector<double>>& x,
+         const std::vector<std::int64_t>& cuts) {
+    const auto& s = c.shape;
+    const auto square = s.sequence * s.sequence;
+    for (auto* wide : {&o, &dq}) wide->resize(x.at("q").size());
+    for (auto* narrow : {&dk, &dv}) narrow->resize(x.at("k").size());
+    probability.resize(static_cast<std::size_t>(s.batch * s.heads * square));
+    dropped.resize(c.dropout > 0 ? probability.size() : 0);
+    mask.resize(dropped.size());
+    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+      const Case part = c.slice(cuts[i], cuts[i + 1]);
+      const auto& p = part.shape;
+      const Part wide{c.hidden(), cuts[i] * s.head_size, part.hidden()};
+      const Part narrow{c.kv_hidden(), cuts[i] / p.group * s.head_size, part.kv_hidden()};
+      const Part scores{s.heads * square, cuts[i] * square, p.heads * square};
+      const Candidate<S> run(queue, part,
+                             {{"q", wide.of(x.at("q"))},
+                              {"k", narrow.of(x.at("k"))},
+                              {"v", narrow.of(x.at("v"))},
+                              {"d_o", wide.of(x.at("d_o"))}});
+      wide.add(fetch<S>(queue, run.o), o);
+      wide.add(fetch<S>(queue, run.dq), dq);
+      narrow.add(fetch<S>(queue, run.dk), dk);
+      narrow.add(fetch<S>(queue, run.dv), dv);
+      scores.add(fetch<S>(queue, run.saved.probability), probability);
+      if (c.dropout == 0) continue;
+      scores.add(fetch<std::uint8_t>(queue, run.saved.mask), mask);
+      scores.add(fetch<S>(queue, run.saved.dropped), dropped);
+    }
+  }
+
+  std::vector<S> o, dq, dk, dv, probability, dropped;
+  std::vector<std::uint8_t> mask;
+
+ private:
+  /// Columns first..first+count-1 of a matrix.
+  struct Part {
+    std::int64_t columns, first, count;
+
+    std::vector<double> of(const std::vector<double>& whole) const {
+      std::vector<double> part;
+      for (auto row = whole.begin(); row != whole.end(); row += columns) {
+        part.insert(part.end(), row + first, row + first + count);
+      }
+      return part;
+    }
+    template <class T>
+    void add(const std::vector<T>& part, std::vector<T>& whole) const {
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const auto row = static_cast<std::int64_t>(i) / count, column = static_cast<std::int64_t>(i) % count;
+        auto& to = whole.at(static_cast<std::size_t>(row * columns + first + column));
+        if constexpr (std::is_same_v<T, Fixed>) {
+          to.raw += part[i].raw;
+        } else {
+          to = static_cast<T>(to + part[i]);
+        }
+      }
+    }
+  };
 };
 
 }  // namespace shardproof::attention::testing

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -32,6 +33,16 @@ std::vector<std::int32_t> labels_of(const Shape& s) {
   return labels;
 }
 
+/// Where slices of the vocabulary begin and end: from one to five, uneven, some empty.
+std::vector<std::vector<std::int64_t>> slicings(std::int64_t vocab) {
+  std::vector<std::vector<std::int64_t>> all{{0, 0, vocab / 3, vocab / 3, vocab - vocab / 5, vocab}};
+  for (std::int64_t slices = 1; slices <= 5; ++slices) {
+    auto& cuts = all.emplace_back();
+    for (std::int64_t i = 0; i <= slices; ++i) cuts.push_back(vocab * i / slices);
+  }
+  return all;
+}
+
 /// What the kernels give.
 template <class S>
 struct Results {
@@ -40,21 +51,103 @@ struct Results {
   bool overflow;
 };
 
+/// The kernels on slices of the vocabulary, their row values combined as ranks do.
+template <class S>
+class Run {
+ public:
+  Run(const Shape& s, const std::vector<S>& logits, const std::vector<std::int32_t>& labels, double smoothing,
+      const std::vector<std::int64_t>& cuts)
+      : shape_(s), smoothing_(smoothing), labels_(testing::put(queue_, "labels", {s.n}, labels)) {
+    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+      const auto v = cuts[i + 1] - cuts[i];
+      std::vector<S> z;
+      for (auto row = logits.begin(); row != logits.end(); row += s.vocab) {
+        z.insert(z.end(), row + cuts[i], row + cuts[i + 1]);
+      }
+      slices_.push_back({{cuts[i], s.vocab},
+                         testing::put(queue_, "logits", {s.n, v}, z),
+                         testing::blank<S>(queue_, "row_max", {s.n}),
+                         testing::blank<S>(queue_, "row_sum", {s.n}),
+                         testing::blank<S>(queue_, "target", {s.n}),
+                         testing::blank<S>(queue_, "dlogits", {s.n, v})});
+    }
+  }
+
+  Results<S> results() {
+    const WideTotal loss(queue_, dtype_of<S>(), "loss");
+    forward(loss);
+    const bool overflow = device_.overflow();
+    forward(loss);  // a second microbatch adds its losses
+    std::vector<S> dlogits(static_cast<std::size_t>(shape_.n * shape_.vocab));
+    for (auto& slice : slices_) {
+      cross_entropy::backward(queue_, slice.logits, labels_, slice.slice, slice.row_max, slice.row_sum, smoothing_,
+                              factor, slice.dlogits);
+      const auto part = fetch<S>(queue_, slice.dlogits);
+      const auto columns = slice.logits.dim(1);
+      for (std::int64_t r = 0; r < shape_.n; ++r) {
+        std::copy_n(part.begin() + r * columns, columns, dlogits.begin() + r * shape_.vocab + slice.slice.first);
+      }
+    }
+    const auto& any = slices_.back();
+    return {fetch<S>(queue_, any.row_max), fetch<S>(queue_, any.row_sum), dlogits, loss.fetch(queue_), overflow};
+  }
+
+ private:
+  struct Part {
+    cross_entropy::Slice slice;
+    Tensor logits, row_max, row_sum, target, dlogits;
+  };
+
+  void forward(const WideTotal& loss) {
+    Accumulator logit_sum;
+    if (smoothing_ > 0) logit_sum = {queue_, {"logit_sum", dtype_of<S>(), {shape_.n}, Category::workspace}};
+    for (auto& s : slices_) cross_entropy::row_max(queue_, s.logits, s.row_max);
+    combine(&Part::row_max, [](S a, S b) { return a > b ? a : b; });
+    for (auto& s : slices_) {
+      cross_entropy::row_sums(queue_, s.logits, labels_, s.slice, s.row_max, s.row_sum, s.target, logit_sum);
+    }
+    const auto plus = [](S a, S b) {
+      if constexpr (std::is_same_v<S, Fixed>) {
+        return Fixed{a.raw + b.raw};
+      } else {
+        return a + b;
+      }
+    };
+    combine(&Part::row_sum, plus);
+    combine(&Part::target, plus);
+    const auto& any = slices_.back();
+    cross_entropy::loss(queue_, labels_, any.row_max, any.row_sum, any.target,
+                        logit_sum ? logit_sum.finish(queue_) : Tensor(), smoothing_, shape_.vocab, loss);
+  }
+
+  template <class Op>
+  void combine(Tensor Part::*member, Op op) {
+    auto total = fetch<S>(queue_, slices_[0].*member);
+    for (std::size_t i = 1; i < slices_.size(); ++i) {
+      const auto part = fetch<S>(queue_, slices_[i].*member);
+      for (std::size_t r = 0; r < total.size(); ++r) total[r] = op(total[r], part[r]);
+    }
+    if (slices_.size() == 1) return;
+    for (auto& s : slices_) upload<S>(queue_, s.*member, total);
+  }
+
+  Device device_;
+  ImmediateQueue queue_{device_};
+  Shape shape_;
+  double smoothing_;
+  Tensor labels_;
+  std::vector<Part> slices_;
+};
+
+template <class S>
+Results<S> run(const Shape& s, const std::vector<S>& logits, const std::vector<std::int32_t>& labels, double smoothing,
+               const std::vector<std::int64_t>& cuts) {
+  return Run<S>(s, logits, labels, smoothing, cuts).results();
+}
 template <class S>
 Results<S> run(const Shape& s, const std::vector<S>& logits, const std::vector<std::int32_t>& labels,
                double smoothing) {
-  Device device;
-  ImmediateQueue queue(device);
-  const auto z = testing::put(queue, "logits", {s.n, s.vocab}, logits);
-  const auto t = testing::put(queue, "labels", {s.n}, labels);
-  const auto top = testing::blank<S>(queue, "row_max", {s.n}), sum = testing::blank<S>(queue, "row_sum", {s.n});
-  const auto dz = testing::blank<S>(queue, "dlogits", {s.n, s.vocab});
-  const WideTotal loss(queue, dtype_of<S>(), "loss");
-  cross_entropy::forward(queue, z, t, smoothing, top, sum, loss);
-  const bool overflow = device.overflow();
-  cross_entropy::forward(queue, z, t, smoothing, top, sum, loss);  // a second microbatch adds its losses
-  cross_entropy::backward(queue, z, t, top, sum, smoothing, factor, dz);
-  return {fetch<S>(queue, top), fetch<S>(queue, sum), fetch<S>(queue, dz), loss.fetch(queue), overflow};
+  return run(s, logits, labels, smoothing, {0, s.vocab});
 }
 
 // Section 6 of ARITHMETIC.md; sums of S run in order.
@@ -121,20 +214,23 @@ void expect_gradient(const Shape& s, const std::vector<S>& logits, const std::ve
   }
 }
 
-/// Returns whether it overflowed.
+/// However the vocabulary is cut. Returns whether it overflowed.
 bool expect_literal(const Shape& s, const std::vector<Fixed>& logits, double smoothing) {
   const auto labels = labels_of(s);
-  const auto found = run(s, logits, labels, smoothing);
   const Literal<Fixed> expected(s, logits, labels, smoothing);
-  EXPECT_EQ(found.overflow, expected.overflow);
-  if (expected.overflow) return true;
-  EXPECT_TRUE(found.row_max == expected.row_max);
-  EXPECT_TRUE(found.row_sum == expected.row_sum);
   WideSum sum;
   for (const Fixed loss : expected.losses) sum.add(2 * static_cast<int128>(loss.raw));
-  EXPECT_EQ(found.loss, to_double(sum));
-  expect_gradient(s, logits, labels, smoothing, found);
-  return false;
+  for (const auto& cuts : slicings(s.vocab)) {
+    SCOPED_TRACE(::testing::PrintToString(cuts));
+    const auto found = run(s, logits, labels, smoothing, cuts);
+    EXPECT_EQ(found.overflow, expected.overflow);
+    if (expected.overflow) continue;
+    EXPECT_TRUE(found.row_max == expected.row_max);
+    EXPECT_TRUE(found.row_sum == expected.row_sum);
+    EXPECT_EQ(found.loss, to_double(sum));
+    expect_gradient(s, logits, labels, smoothing, found);
+  }
+  return expected.overflow;
 }
 
 TEST(CrossEntropyFixed, EqualsTheDefinition) {
@@ -205,25 +301,28 @@ TYPED_TEST(CrossEntropyTest, IsWithinItsBound) {
       SCOPED_TRACE(std::to_string(shape.n) + "x" + std::to_string(shape.vocab));
       const auto logits = testing::random<S>("z", shape.n * shape.vocab, -6, 6);
       const auto labels = labels_of(shape);
-      const auto found = run(shape, logits, labels, smoothing);
       const Literal<S> expected(shape, logits, labels, smoothing);
-      const auto v = static_cast<double>(shape.vocab);
-      double loss = 0, loss_bound = 0;
-      std::size_t labelled = 0;
-      for (std::size_t r = 0; r < labels.size(); ++r) {
-        EXPECT_EQ(found.row_max[r], expected.row_max[r]);
-        // The same V positive terms in two orders: each within gamma_V of their sum.
-        const double z = static_cast<double>(expected.row_sum[r]);
-        EXPECT_NEAR(static_cast<double>(found.row_sum[r]), z, 2.02 * v * u * z);
-        if (labels[r] < 0) continue;
-        loss += 2 * static_cast<double>(expected.losses[labelled++]);
-        // log turns that relative difference into an absolute one. Each loss rounds log and at most three sums of
-        // numbers below log V + 2 * 6 (|z| <= 6), in both texts; (a/V) sum z differs by 2 gamma_V * 6.
-        const double size = std::log(v) + 12;
-        loss_bound += 2 * (2.02 * v * u * (1 + 6 * smoothing) + 2 * 5 * u * size);
+      for (const auto& cuts : slicings(shape.vocab)) {
+        SCOPED_TRACE(::testing::PrintToString(cuts));
+        const auto found = run(shape, logits, labels, smoothing, cuts);
+        const auto v = static_cast<double>(shape.vocab);
+        double loss = 0, loss_bound = 0;
+        std::size_t labelled = 0;
+        for (std::size_t r = 0; r < labels.size(); ++r) {
+          EXPECT_EQ(found.row_max[r], expected.row_max[r]);
+          // The same V positive terms in two orders: each within gamma_V of their sum.
+          const double z = static_cast<double>(expected.row_sum[r]);
+          EXPECT_NEAR(static_cast<double>(found.row_sum[r]), z, 2.02 * v * u * z);
+          if (labels[r] < 0) continue;
+          loss += 2 * static_cast<double>(expected.losses[labelled++]);
+          // log turns that relative difference into an absolute one. Each loss rounds log and at most three sums of
+          // numbers below log V + 2 * 6 (|z| <= 6), in both texts; (a/V) sum z differs by 2 gamma_V * 6.
+          const double size = std::log(v) + 12;
+          loss_bound += 2 * (2.02 * v * u * (1 + 6 * smoothing) + 2 * 5 * u * size);
+        }
+        EXPECT_NEAR(found.loss, loss, loss_bound + 0x1p-50 * std::fabs(loss));
+        expect_gradient(shape, logits, labels, smoothing, found);
       }
-      EXPECT_NEAR(found.loss, loss, loss_bound + 0x1p-50 * std::fabs(loss));
-      expect_gradient(shape, logits, labels, smoothing, found);
     }
   }
 }
@@ -236,29 +335,66 @@ TYPED_TEST(CrossEntropyTest, ANonFiniteLogitMakesTheGradientNonFinite) {
       auto logits = testing::random<S>("z", 70);
       logits[at] = value;
       EXPECT_TRUE(std::isnan(run(shape, logits, {5}, 0).dlogits[5])) << at;
+      EXPECT_TRUE(std::isnan(run(shape, logits, {5}, 0, {0, 10, 10, 70}).dlogits[5])) << at;
     }
   }
+  const std::vector<S> none(70, -std::numeric_limits<S>::infinity());
+  EXPECT_TRUE(std::isnan(run(shape, none, {5}, 0, {0, 0, 70}).dlogits[5]));
 }
 
 template <class S>
-class CrossEntropyRefusal : public ::testing::Test {};
+class CrossEntropyContract : public ::testing::Test {};
 using Scalars = ::testing::Types<Fixed, double, float>;
-TYPED_TEST_SUITE(CrossEntropyRefusal, Scalars);
+TYPED_TEST_SUITE(CrossEntropyContract, Scalars);
 
-TYPED_TEST(CrossEntropyRefusal, OfLabelsAndShapes) {
+TYPED_TEST(CrossEntropyContract, OfLabelsAndShapes) {
   using S = TypeParam;
   const auto z = testing::random<S>("z", 6);
   for (const std::int32_t label : {-2, 3}) EXPECT_THROW(run<S>({2, 3}, z, {0, label}, 0), DeviceError);
   Device device;
   ImmediateQueue queue(device);
   const auto logits = testing::put(queue, "logits", {2, 3}, z);
-  const auto labels = testing::put<std::int32_t>(queue, "labels", {2}, {0, 3});
+  const auto labels = testing::put<std::int32_t>(queue, "labels", {2}, {0, 4});
   const auto row = testing::put(queue, "row", {2}, testing::random<S>("row", 2));
-  EXPECT_THROW(cross_entropy::backward(queue, logits, labels, row, row, 0, 1, logits), DeviceError);
+  const auto out = testing::blank<S>(queue, "out", {2}), target = testing::blank<S>(queue, "target", {2});
+  const auto one = labels.rows(0, 1);
   const WideTotal loss(queue, dtype_of<S>(), "loss");
-  EXPECT_THROW(cross_entropy::forward(queue, logits, labels.rows(0, 1), 0, row, row, loss), InternalError);
-  const auto no_vocabulary = testing::blank<S>(queue, "none", {2, 0});
-  EXPECT_THROW(cross_entropy::forward(queue, no_vocabulary, labels, 0, row, row, loss), NotSupported);
+  const Accumulator three(queue, {"three", dtype_of<S>(), {3}, Category::workspace});
+  const auto sums = [&](const Tensor& t, const cross_entropy::Slice& slice, const Accumulator& logit_sum) {
+    cross_entropy::row_sums(queue, logits, t, slice, row, out, target, logit_sum);
+  };
+  const auto backward = [&](const cross_entropy::Slice& slice) {
+    cross_entropy::backward(queue, logits, labels, slice, row, row, 0, 1, logits);
+  };
+  // Label 4 is outside of a vocabulary of 4, whichever slice of it is here.
+  EXPECT_THROW(sums(labels, {0, 4}, {}), DeviceError);
+  EXPECT_THROW(backward({1, 4}), DeviceError);
+  EXPECT_THROW(cross_entropy::loss(queue, labels, row, row, row, {}, 0, 4, loss), DeviceError);
+  EXPECT_NO_THROW(sums(labels, {1, 5}, {}));
+  EXPECT_THROW(sums(labels, {3, 5}, {}), InternalError);
+  EXPECT_THROW(sums(labels, {-1, 5}, {}), InternalError);
+  EXPECT_THROW(backward({3, 5}), InternalError);
+  EXPECT_THROW(sums(one, {0, 5}, {}), InternalError);
+  EXPECT_THROW(sums(labels, {0, 5}, three), InternalError);
+  EXPECT_THROW(cross_entropy::loss(queue, one, row, row, row, {}, 0, 5, loss), InternalError);
+  EXPECT_THROW(cross_entropy::row_max(queue, logits, one), InternalError);
+  EXPECT_THROW(sums(labels, {0, 0}, {}), NotSupported);
+  EXPECT_THROW(sums(labels, {0, 1 << 22}, {}), NotSupported);
+}
+
+TYPED_TEST(CrossEntropyContract, AnEmptySliceHasTheLowestMaximum) {
+  using S = TypeParam;
+  Device device;
+  ImmediateQueue queue(device);
+  const auto top = testing::blank<S>(queue, "top", {2});
+  cross_entropy::row_max(queue, testing::blank<S>(queue, "logits", {2, 0}), top);
+  for (const S value : fetch<S>(queue, top)) {
+    if constexpr (std::is_same_v<S, Fixed>) {
+      EXPECT_EQ(value.raw, 1 - fixed_limit);
+    } else {
+      EXPECT_EQ(value, -std::numeric_limits<S>::infinity());
+    }
+  }
 }
 
 }  // namespace

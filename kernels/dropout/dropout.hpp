@@ -16,7 +16,7 @@ struct Site {
   std::uint64_t first = 0;
 };
 
-/// The factor of kept elements as the definition writes it: D(k), k = R(1/(1-p)), before R.
+/// The factor of kept elements before it is converted to C and rounded: k = R(1/(1-p)).
 inline double keep_factor(double probability) { return 1.0 / (1.0 - probability); }
 
 /// mask[0..n-1] of elements first + offset + i.

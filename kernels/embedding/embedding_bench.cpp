@@ -20,7 +20,7 @@ void embedding_forward(benchmark::State& state, Dtype dtype) {
   const auto ids = tokens(bench.queue);
   const auto words = bench.tensor({vocab, hidden}), places = bench.tensor({sequence, hidden});
   const auto y = bench.tensor({rows, hidden});
-  bench.run(rows * hidden, [&] { embedding::forward(bench.queue, ids, words, places, y); });
+  bench.run(rows * hidden, [&] { embedding::forward(bench.queue, ids, words, 0, vocab, places, y); });
 }
 BENCHMARK_CAPTURE(embedding_forward, exact, Dtype::fixed);
 BENCHMARK_CAPTURE(embedding_forward, f32, Dtype::f32);
@@ -34,7 +34,7 @@ void embedding_backward_weight(benchmark::State& state, Dtype dtype) {
   bench.run(rows * hidden, [&] {
     words.restart(bench.queue);
     places.restart(bench.queue);
-    embedding::backward_weight(bench.queue, ids, dy, sequence, words, places);
+    embedding::backward_weight(bench.queue, ids, dy, 0, vocab, sequence, words, places);
   });
 }
 BENCHMARK_CAPTURE(embedding_backward_weight, exact, Dtype::fixed);

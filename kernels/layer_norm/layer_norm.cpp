@@ -169,6 +169,8 @@ void backward_weight(Queue& queue, const Tensor& dy, const Tensor& x, const Tens
                      const Accumulator& dweight, const Accumulator& dbias) {
   const auto n = x.dim(0), hidden = x.dim(1);
   require_shapes("layer_norm_backward_weight", x, dy, mean, rstd);
+  if (dweight) require_elements("layer_norm_backward_weight", "dweight", dweight.elements(), hidden);
+  if (dbias) require_elements("layer_norm_backward_weight", "dbias", dbias.elements(), hidden);
   dispatch(x.dtype(), [&]<class S>(S) {
     queue.submit("layer_norm_backward_weight", [=](KernelScope& scope) {
       const Rows<S> rows{scope.read<S>(dy), scope.read<S>(x), scope.read<S>(mean), scope.read<S>(rstd), n, hidden};

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/core/errors.hpp"
 #include "kernels/core/testing/values.hpp"
 
 namespace shardproof {
@@ -348,6 +349,28 @@ TYPED_TEST(LayerNormTest, IsWithinItsBound) {
       ASSERT_LE(std::fabs(found.dbias[c] - dbias[c]), 1.01L * terms * u * bias_size[c]) << c;
     }
   }
+}
+
+TEST(LayerNorm, RefusesSizesThatDoNotAgree) {
+  Device device;
+  ImmediateQueue queue(device);
+  constexpr std::int64_t n = 3, hidden = 64;
+  const auto rows = testing::put(queue, "rows", {n, hidden}, std::vector<double>(n * hidden));
+  const auto row = testing::put(queue, "row", {hidden}, std::vector<double>(hidden));
+  const auto column = testing::put(queue, "column", {n}, std::vector<double>(n));
+  const auto gradient = [&](std::int64_t size) {
+    return Accumulator(queue, {"gradient", Dtype::f64, {size}, Category::gradient});
+  };
+  for (const std::int64_t size : {0, 1, 63, 65}) {
+    EXPECT_THROW(layer_norm::backward_weight(queue, rows, rows, column, column, gradient(size), {}), InternalError);
+    EXPECT_THROW(layer_norm::backward_weight(queue, rows, rows, column, column, {}, gradient(size)), InternalError);
+  }
+  layer_norm::backward_weight(queue, rows, rows, column, column, gradient(hidden), gradient(hidden));
+  const auto y = testing::blank<double>(queue, "y", {n, hidden});
+  EXPECT_THROW(layer_norm::forward(queue, rows, column, row, 1, y, column, column), InternalError);
+  EXPECT_THROW(layer_norm::forward(queue, rows, row, row, 1, row, column, column), InternalError);
+  EXPECT_THROW(layer_norm::backward_input(queue, rows, rows, column, row, row, y), InternalError);
+  EXPECT_THROW(layer_norm::backward_input(queue, rows, rows, column, column, row, column), InternalError);
 }
 
 // The bits that a device must give as well.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "kernels/core/accumulator.hpp"
 #include "kernels/core/queue.hpp"
@@ -49,9 +51,32 @@ template <class S>
 bool multiply(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, const S* bias,
               S* c, std::int64_t c_stride);
 
-/// sum[i * n + j] += sum_k product(a(i,k), b(k,j)), an unfinished sum: the accumulator has m * n elements.
+/// An accumulator that one kernel adds several products to, none to the elements of another: it grows by the largest of
+/// their bounds, not by the sum of them.
+template <class S>
+class Sums {
+ public:
+  Sums(KernelScope& scope, Accumulator sum) : scope_(scope), sum_(std::move(sum)) {}
+
+  /// For a product whose sums are within `bound` (as AccumulatorView takes it); valid until the next call.
+  AccumulatorView<S>& view(double bound) {
+    if (!view_ || bound > bound_) {
+      view_.emplace(scope_, sum_, bound - bound_);
+      bound_ = bound;
+    }
+    return *view_;
+  }
+
+ private:
+  KernelScope& scope_;
+  Accumulator sum_;
+  std::optional<AccumulatorView<S>> view_;
+  double bound_ = 0;
+};
+
+/// sums[first + i * stride + j] += sum_k product(a(i,k), b(k,j)), an unfinished sum.
 template <class S>
 void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b,
-                  const Accumulator& sum);
+                  Sums<S>& sums, std::int64_t first, std::int64_t stride);
 
 }  // namespace shardproof::matmul

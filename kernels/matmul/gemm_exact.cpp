@@ -158,10 +158,10 @@ struct Totals {
 };
 struct Lanes {
   AccumulatorView<Fixed>& view;
-  std::int64_t stride;
+  std::int64_t first, stride;
   void begin(std::int64_t, std::int64_t, std::int64_t, std::int64_t) {}
-  void expect(std::int64_t i, std::int64_t j, std::int64_t n) { prefetch(view.data() + i * stride + j, n); }
-  void add(std::int64_t i, std::int64_t j, FixedSum sum) { view.add(i * stride + j, sum); }
+  void expect(std::int64_t i, std::int64_t j, std::int64_t n) { prefetch(view.data() + first + i * stride + j, n); }
+  void add(std::int64_t i, std::int64_t j, FixedSum sum) { view.add(first + i * stride + j, sum); }
 };
 
 /// One block by 128-bit totals; whether one of them is out of range.
@@ -207,11 +207,10 @@ bool multiply(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t
 
 template <>
 void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<Fixed> a, View<Fixed> b,
-                  const Accumulator& sum) {
+                  Sums<Fixed>& sums, std::int64_t first, std::int64_t stride) {
   const Product all{m, n, k, a, b};
   const Bounds bounds = bounds_of(all);
-  AccumulatorView<Fixed> view(workspace.scope(), sum, bounds.sum * 0x1p-40);
-  Lanes sink{view, n};
+  Lanes sink{sums.view(bounds.sum * 0x1p-40), first, stride};
   add_product(workspace, all, bounds.fast, sink);
 }
 

@@ -190,20 +190,22 @@ TEST_F(GemmExact, BiasIsPartOfTheTotal) {
 // Six parts that grow beyond an int64 and stay there, or of which the last three take away what the first added.
 TEST_F(GemmExact, AddsToAccumulatorsOfBothWidths) {
   const Shape s{11, 27, 4095};
+  const std::int64_t first = 2, stride = s.n + 3;
   for (const auto top : {one, exact_limit - 1, exact_limit + 3}) {
     for (const bool returns : {false, true}) {
-      Accumulator sum(queue_, {"sum", Dtype::fixed, {s.m, s.n}, Category::gradient});
-      std::vector<FixedSum> expected(static_cast<std::size_t>(s.m * s.n));
+      Accumulator sum(queue_, {"sum", Dtype::fixed, {s.m, stride}, Category::gradient});
+      std::vector<FixedSum> expected(static_cast<std::size_t>(s.m * stride));
       for (int part = 0; part < 6; ++part) {
         Matrix a(s.m, s.k, part % 2 == 0, 1, [&](auto, auto) { return returns && part >= 3 ? -top : top; });
         Matrix b(s.k, s.n, part % 3 == 0, 0, [&](auto k, auto j) { return k == part ? j : small; });
         queue_.submit("test", [&](KernelScope& scope) {
           Workspace workspace(scope);
-          multiply_add<Fixed>(workspace, s.m, s.n, s.k, a.view(), b.view(), sum);
+          Sums<Fixed> sums(scope, sum);
+          multiply_add<Fixed>(workspace, s.m, s.n, s.k, a.view(), b.view(), sums, first, stride);
         });
         for (std::int64_t i = 0; i < s.m; ++i) {
           for (std::int64_t j = 0; j < s.n; ++j) {
-            expected[static_cast<std::size_t>(i * s.n + j)] += total(a, b, i, j, s.k);
+            expected[static_cast<std::size_t>(first + i * stride + j)] += total(a, b, i, j, s.k);
           }
         }
       }
@@ -212,6 +214,36 @@ TEST_F(GemmExact, AddsToAccumulatorsOfBothWidths) {
         ASSERT_EQ(values[i].raw, finish<Fixed>(expected[i]).raw) << top << ' ' << returns << ' ' << i;
       }
     }
+  }
+}
+
+// The second lane is for what one element may reach, not for the sum over parts; where it comes late, it has all parts.
+TEST_F(GemmExact, PartsOfAnAccumulatorGrowByTheLargestBound) {
+  constexpr std::int64_t parts = 8;
+  const auto values_of = [&](const std::vector<std::vector<double>>& kernels, std::int64_t& lane_bytes) {
+    Accumulator sum(queue_, {"sum", Dtype::fixed, {1, parts}, Category::gradient});
+    const auto before = device_.memory().current_total();
+    for (const auto& values : kernels) {
+      queue_.submit("test", [&](KernelScope& scope) {
+        Workspace workspace(scope);
+        Sums<Fixed> sums(scope, sum);
+        const Fixed unit{one};
+        for (std::int64_t part = 0; part < parts; ++part) {
+          const auto value = round_to<Fixed>(values[static_cast<std::size_t>(part)]);
+          multiply_add<Fixed>(workspace, 1, 1, 1, {&value, 1, 1}, {&unit, 1, 1}, sums, part, parts);
+        }
+      });
+    }
+    lane_bytes = device_.memory().current_total() - before;
+    return fetch<Fixed>(queue_, sum.finish(queue_));
+  };
+  std::vector<double> level, rising{1, 2, 4, 0x1.8p20, 0x1.8p21, 0x1.8p21, -0x1p21, 5};
+  std::int64_t lane_bytes = 0;
+  for (std::int64_t part = 0; part < parts; ++part) level.push_back(0x1p19 + static_cast<double>(part));
+  for (const auto* once : {&level, &rising}) {
+    const auto values = values_of({*once, *once}, lane_bytes);
+    EXPECT_EQ(lane_bytes, once == &level ? 0 : parts * 8);
+    for (std::size_t i = 0; i < parts; ++i) EXPECT_EQ(values[i], round_to<Fixed>(2 * (*once)[i])) << i;
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include <cblas.h>
@@ -24,15 +25,22 @@ Operand operand(View<S> v, std::int64_t rows, std::int64_t columns) {
   return {true, std::max({v.column_stride, rows, std::int64_t{1}})};
 }
 
+/// BLAS would take a size that it cannot hold for another one, or print and do nothing.
+blasint blas_size(std::int64_t size) {
+  if (size <= std::numeric_limits<blasint>::max()) return static_cast<blasint>(size);
+  throw NotSupported("f64 matmul: a matrix has " + std::to_string(size) +
+                     " rows, columns or elements from row to row; " + "this BLAS takes at most " +
+                     std::to_string(std::numeric_limits<blasint>::max()));
+}
+
 /// c += a b
 void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<double> a, View<double> b, double* c,
                      std::int64_t c_stride) {
   [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);
   const auto op = [](Operand o) { return o.transposed ? CblasTrans : CblasNoTrans; };
   const auto oa = operand(a, m, k), ob = operand(b, k, n);
-  cblas_dgemm(CblasRowMajor, op(oa), op(ob), static_cast<blasint>(m), static_cast<blasint>(n), static_cast<blasint>(k),
-              1.0, a.data, static_cast<blasint>(oa.leading), b.data, static_cast<blasint>(ob.leading), 1.0, c,
-              static_cast<blasint>(c_stride));
+  cblas_dgemm(CblasRowMajor, op(oa), op(ob), blas_size(m), blas_size(n), blas_size(k), 1.0, a.data,
+              blas_size(oa.leading), b.data, blas_size(ob.leading), 1.0, c, blas_size(c_stride));
 }
 
 void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<float> a, View<float> b, float* c,
@@ -59,10 +67,10 @@ bool multiply_by_library(std::int64_t m, std::int64_t n, std::int64_t k, View<S>
 }
 
 template <class S>
-void add_by_library(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b,
-                    const Accumulator& sum) {
-  AccumulatorView<S> view(workspace.scope(), sum, 0);
-  if (m > 0 && n > 0 && k > 0) library_product(m, n, k, a, b, view.data(), n);
+void add_by_library(std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, Sums<S>& sums,
+                    std::int64_t first, std::int64_t stride) {
+  S* const c = sums.view(0).data() + first;
+  if (m > 0 && n > 0 && k > 0) library_product(m, n, k, a, b, c, stride);
 }
 
 }  // namespace
@@ -78,14 +86,14 @@ bool multiply(Workspace&, std::int64_t m, std::int64_t n, std::int64_t k, View<f
   return multiply_by_library(m, n, k, a, b, bias, c, c_stride);
 }
 template <>
-void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<double> a, View<double> b,
-                  const Accumulator& sum) {
-  add_by_library(workspace, m, n, k, a, b, sum);
+void multiply_add(Workspace&, std::int64_t m, std::int64_t n, std::int64_t k, View<double> a, View<double> b,
+                  Sums<double>& sums, std::int64_t first, std::int64_t stride) {
+  add_by_library(m, n, k, a, b, sums, first, stride);
 }
 template <>
-void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<float> a, View<float> b,
-                  const Accumulator& sum) {
-  add_by_library(workspace, m, n, k, a, b, sum);
+void multiply_add(Workspace&, std::int64_t m, std::int64_t n, std::int64_t k, View<float> a, View<float> b,
+                  Sums<float>& sums, std::int64_t first, std::int64_t stride) {
+  add_by_library(m, n, k, a, b, sums, first, stride);
 }
 
 }  // namespace shardproof::matmul

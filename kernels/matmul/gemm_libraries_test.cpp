@@ -6,8 +6,10 @@
 #include <limits>
 #include <vector>
 
+#include <cblas.h>
 #include <gtest/gtest.h>
 
+#include "kernels/core/errors.hpp"
 #include "kernels/core/testing/testing.hpp"
 #include "kernels/matmul/gemm.hpp"
 
@@ -41,12 +43,12 @@ class GemmLibraries : public ::testing::Test {
       const S* const bias = order % 3 == 0 ? bias_.data() : nullptr;
       const std::int64_t stride = n + 2;
       std::vector<S> c(static_cast<std::size_t>(m * stride), S{7});
-      Accumulator sum(queue_, {"sum", dtype_of<S>(), {m, n}, Category::gradient});
+      Accumulator sum(queue_, {"sum", dtype_of<S>(), {m, stride}, Category::gradient});
       queue_.submit("test", [&](KernelScope& scope) {
         Workspace workspace(scope);
         EXPECT_FALSE(multiply<S>(workspace, m, n, k, a, b, bias, c.data(), stride));
-        multiply_add<S>(workspace, m, n, k, a, b, sum);
-        multiply_add<S>(workspace, m, n, k, a, b, sum);
+        Sums<S> sums(scope, sum);
+        for (int part = 0; part < 2; ++part) multiply_add<S>(workspace, m, n, k, a, b, sums, 1, stride);
       });
       const auto twice = fetch<S>(queue_, sum.finish(queue_));
       for (std::int64_t i = 0; i < m; ++i) {
@@ -62,11 +64,13 @@ class GemmLibraries : public ::testing::Test {
           ASSERT_LE(std::fabs(c[static_cast<std::size_t>(i * stride + j)] - (start + products)),
                     yardstick * gamma<S>(k + 1) * static_cast<double>(std::fabs(start) + magnitudes))
               << m << 'x' << n << 'x' << k << " order " << order << " at " << i << ',' << j;
-          ASSERT_LE(std::fabs(twice[static_cast<std::size_t>(i * n + j)] - 2 * products),
+          ASSERT_LE(std::fabs(twice[static_cast<std::size_t>(1 + i * stride + j)] - 2 * products),
                     yardstick * gamma<S>(2 * k) * static_cast<double>(2 * magnitudes));
         }
         for (const std::int64_t j : {n, n + 1})
           ASSERT_EQ(c[static_cast<std::size_t>(i * stride + j)], S{7}) << "wrote beyond a row";
+        for (const std::int64_t j : {std::int64_t{0}, n + 1})
+          ASSERT_EQ(twice[static_cast<std::size_t>(i * stride + j)], S{0}) << "added beyond a row";
       }
     }
   }
@@ -86,6 +90,30 @@ TYPED_TEST(GemmLibraries, WithinTheForwardErrorBound) {
     }
   }
   this->check(67, 129, 300);
+}
+
+// One row, so that a stride beyond 31 bits needs no memory. The same strides are fine in f32.
+TEST(GemmLibrariesSizes, BeyondBlasAreRefused) {
+  if (sizeof(blasint) > 4) GTEST_SKIP() << "this BLAS takes 64 bits";
+  Device device;
+  ImmediateQueue queue(device);
+  const auto product = [&]<class S>(std::int64_t a_stride, std::int64_t b_stride, std::int64_t c_stride) {
+    const S two = 2, three = 3;
+    S c = 0;
+    queue.submit("test", [&](KernelScope& scope) {
+      Workspace workspace(scope);
+      multiply<S>(workspace, 1, 1, 1, {&two, a_stride, 1}, {&three, b_stride, 1}, nullptr, &c, c_stride);
+    });
+    return c;
+  };
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(), more = most + 1, wraps_to_one = 0x100000001;
+  EXPECT_EQ(product.operator()<double>(most, most, most), 6);
+  for (const auto size : {more, wraps_to_one}) {
+    EXPECT_THROW(product.operator()<double>(size, 1, 1), NotSupported) << size;
+    EXPECT_THROW(product.operator()<double>(1, size, 1), NotSupported) << size;
+    EXPECT_THROW(product.operator()<double>(1, 1, size), NotSupported) << size;
+    EXPECT_EQ(product.operator()<float>(size, size, size), 6);
+  }
 }
 
 }  // namespace

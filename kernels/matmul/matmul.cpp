@@ -34,32 +34,65 @@ void count(KernelScope& scope, std::int64_t n, std::int64_t in, std::int64_t out
   scope.device().flops().add(2 * n * in * out);
 }
 
-/// The largest growth of a column sum, as a value; 0 but for Fixed.
+/// The largest of n magnitudes, as a value; 0 but for Fixed.
 template <class S>
-double column_bound(const S* dy, std::int64_t rows, std::int64_t columns) {
+double greatest(const S* x, std::int64_t n) {
   if constexpr (std::is_same_v<S, Fixed>) {
-    const auto top = fold_magnitude(HostTeam<row_lanes<S>>{}, rows * columns, [=](std::int64_t i) { return dy[i]; });
-    return static_cast<double>(rows) * (static_cast<double>(top) * 0x1p-40);
+    const auto top = fold_magnitude(HostTeam<row_lanes<S>>{}, n, [=](std::int64_t i) { return x[i]; });
+    return static_cast<double>(top) * 0x1p-40;
   } else {
     return 0;
   }
+}
+
+/// c += a b, all of it.
+template <class S>
+void add_product(KernelScope& scope, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b,
+                 const Accumulator& c) {
+  Workspace workspace(scope);
+  Sums<S> sums(scope, c);
+  multiply_add<S>(workspace, m, n, k, a, b, sums, 0, n);
+}
+
+void expect_forward(const char* kernel, const Tensor& x, const Tensor& w, const Tensor& bias, const std::string& y_name,
+                    const Dims& y) {
+  expect_matrix(kernel, x);
+  expect_matrix(kernel, w);
+  expect(kernel, w.name(), w.dims(), {w.dim(0), x.dim(1)});
+  expect(kernel, y_name, y, {x.dim(0), w.dim(0)});
+  if (bias) expect(kernel, bias.name(), bias.dims(), {w.dim(0)});
 }
 
 }  // namespace
 
 void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
   constexpr auto name = "matmul_forward";
-  expect_matrix(name, x);
-  expect_matrix(name, w);
+  expect_forward(name, x, w, bias, y.name(), y.dims());
   const auto rows = x.dim(0), in = x.dim(1), out = w.dim(0);
-  expect(name, w.name(), w.dims(), {out, in});
-  expect(name, y.name(), y.dims(), {rows, out});
-  if (bias) expect(name, bias.name(), bias.dims(), {out});
   dispatch(x.dtype(), [&]<class S>(S) {
     queue.submit(name, [=](KernelScope& scope) {
       Workspace workspace(scope);
       multiply<S>(workspace, rows, out, in, {scope.read<S>(x), in, 1}, {scope.read<S>(w), 1, in},
                   bias ? scope.read<S>(bias) : nullptr, scope.write<S>(y), out);
+      count(scope, rows, in, out);
+    });
+  });
+}
+
+void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias, const Accumulator& y) {
+  constexpr auto name = "matmul_forward_add";
+  expect_forward(name, x, w, bias, "y", y.dims());
+  const auto rows = x.dim(0), in = x.dim(1), out = w.dim(0);
+  dispatch(x.dtype(), [&]<class S>(S) {
+    queue.submit(name, [=](KernelScope& scope) {
+      add_product<S>(scope, rows, out, in, {scope.read<S>(x), in, 1}, {scope.read<S>(w), 1, in}, y);
+      if (bias) {
+        const S* from = scope.read<S>(bias);
+        AccumulatorView<S> view(scope, y, greatest(from, out));
+        for (std::int64_t i = 0; i < rows; ++i) {
+          for (std::int64_t j = 0; j < out; ++j) view.add(i * out + j, term(from[j]));
+        }
+      }
       count(scope, rows, in, out);
     });
   });
@@ -74,8 +107,7 @@ void backward_input(Queue& queue, const Tensor& dy, const Tensor& w, const Accum
   expect(name, "dx", dx.dims(), {rows, in});
   dispatch(dy.dtype(), [&]<class S>(S) {
     queue.submit(name, [=](KernelScope& scope) {
-      Workspace workspace(scope);
-      multiply_add<S>(workspace, rows, in, out, {scope.read<S>(dy), out, 1}, {scope.read<S>(w), in, 1}, dx);
+      add_product<S>(scope, rows, in, out, {scope.read<S>(dy), out, 1}, {scope.read<S>(w), in, 1}, dx);
       count(scope, rows, in, out);
     });
   });
@@ -90,8 +122,7 @@ void backward_weight(Queue& queue, const Tensor& dy, const Tensor& x, const Accu
   expect(name, "dw", dw.dims(), {out, in});
   dispatch(dy.dtype(), [&]<class S>(S) {
     queue.submit(name, [=](KernelScope& scope) {
-      Workspace workspace(scope);
-      multiply_add<S>(workspace, out, in, rows, {scope.read<S>(dy), 1, out}, {scope.read<S>(x), in, 1}, dw);
+      add_product<S>(scope, out, in, rows, {scope.read<S>(dy), 1, out}, {scope.read<S>(x), in, 1}, dw);
       count(scope, rows, in, out);
     });
   });
@@ -105,7 +136,7 @@ void backward_bias(Queue& queue, const Tensor& dy, const Accumulator& db) {
   dispatch(dy.dtype(), [&]<class S>(S) {
     queue.submit(name, [=](KernelScope& scope) {
       const S* from = scope.read<S>(dy);
-      AccumulatorView<S> view(scope, db, column_bound(from, rows, out));
+      AccumulatorView<S> view(scope, db, static_cast<double>(rows) * greatest(from, rows * out));
       constexpr std::int64_t block = 64;
       Sum<S> sum[block];
       for (std::int64_t j0 = 0; j0 < out; j0 += block) {

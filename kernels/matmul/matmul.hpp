@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear maps (reference/ARITHMETIC.md, sections 5 and 7). Shapes: x [n, in], w [out, in], bias [out], y [n, out].
+// Linear maps (reference/ARITHMETIC.md, sections 5 and 7). Shapes: x [n, in], w [out, in], bias [out], y [n, out]; each
+// of n, in and out may be 0.
 // Each counts 2 n in out FLOPs. exact: bit-equal to the definition. f64, f32: an element with K products differs from
 // the exact sum by at most gamma_(K+1) times the sum of the products' magnitudes (Higham 2002, section 3.1).
 #pragma once
@@ -11,6 +12,9 @@ namespace shardproof::matmul {
 
 /// y = bias + x w^T. An empty bias adds nothing.
 void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
+/// y += bias + x w^T, an unfinished sum: x and w hold a slice of the inputs (row-parallel maps, Shoeybi et al. 2019),
+/// and one slice adds the bias.
+void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias, const Accumulator& y);
 /// dx += dy w
 void backward_input(Queue& queue, const Tensor& dy, const Tensor& w, const Accumulator& dx);
 /// dw += dy^T x

@@ -11,7 +11,7 @@
 namespace shardproof::matmul {
 namespace {
 
-enum class Pass { forward, backward_input, backward_weight };
+enum class Pass { forward, forward_add, backward_input, backward_weight };
 
 template <class S>
 Tensor filled(Queue& queue, std::string name, Dims dims) {
@@ -31,11 +31,16 @@ void run(benchmark::State& state, Pass pass) {
   ImmediateQueue queue(device);
   const auto x = filled<S>(queue, "x", {rows, in}), w = filled<S>(queue, "w", {out, in});
   const auto y = filled<S>(queue, "y", {rows, out}), bias = filled<S>(queue, "bias", {out});
+  Accumulator sum(queue, {"sum", dtype_of<S>(), {rows, out}, Category::activation});
   Accumulator dx(queue, {"dx", dtype_of<S>(), {rows, in}, Category::gradient});
   Accumulator dw(queue, {"dw", dtype_of<S>(), {out, in}, Category::gradient});
   for (auto _ : state) {
     switch (pass) {
       case Pass::forward: forward(queue, x, w, bias, y); break;
+      case Pass::forward_add:
+        sum.restart(queue);
+        forward(queue, x, w, bias, sum);
+        break;
       case Pass::backward_input: backward_input(queue, y, w, dx); break;
       case Pass::backward_weight: backward_weight(queue, y, x, dw); break;
     }
@@ -54,6 +59,7 @@ void add(const std::string& track) {
         ->Unit(benchmark::kMillisecond);
   };
   add_pass("forward", Pass::forward);
+  add_pass("forward_add", Pass::forward_add);
   add_pass("backward_input", Pass::backward_input);
   add_pass("backward_weight", Pass::backward_weight);
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/matmul/matmul.hpp"
 
+#include <array>
 #include <cmath>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -29,9 +32,39 @@ class Matmul : public ::testing::Test {
     return {t.dims().size() == 1 ? 1 : t.dim(0), t.dims().back(), fetch<S>(queue_, t)};
   }
 
+  /// Columns begin..end-1 of a matrix.
+  template <class S>
+  Tensor columns(const Tensor& t, std::int64_t begin, std::int64_t end) {
+    const auto all = fetch<S>(queue_, t);
+    std::vector<S> part;
+    for (std::int64_t i = 0; i < t.dim(0); ++i) {
+      const auto row = all.begin() + i * t.dim(1);
+      part.insert(part.end(), row + begin, row + end);
+    }
+    Tensor tensor(queue_, {t.name(), t.dtype(), {t.dim(0), end - begin}, Category::workspace});
+    upload<S>(queue_, tensor, part);
+    return tensor;
+  }
+  /// y += bias + x w^T, one slice of the inputs after the other; the last adds the bias.
+  template <class S>
+  void add_slices(const Tensor& x, const Tensor& w, const Tensor& bias, const std::vector<std::int64_t>& ends,
+                  const std::function<Accumulator&(std::size_t)>& y) {
+    std::int64_t begin = 0;
+    for (std::size_t part = 0; part < ends.size(); ++part) {
+      forward(queue_, columns<S>(x, begin, ends[part]), columns<S>(w, begin, ends[part]),
+              part + 1 == ends.size() ? bias : Tensor(), y(part));
+      begin = ends[part];
+    }
+  }
+
   Device device_;
   ImmediateQueue queue_{device_};
 };
+
+/// Where up to five slices of n inputs end: even ones, and some that are empty.
+std::vector<std::vector<std::int64_t>> slicings(std::int64_t n) {
+  return {{n}, {n / 3, n}, {0, n, n}, {n / 4, n / 4, n - n / 5, n}, {n / 5, 2 * n / 5, 3 * n / 5, 4 * n / 5, n}};
+}
 
 TEST_F(Matmul, ExactEqualsTheOracle) {
   for (const auto& [rows, in, out] : {std::array{0, 3, 2}, {1, 1, 1}, {5, 0, 3}, {13, 24, 17}, {67, 31, 129}}) {
@@ -66,6 +99,90 @@ TEST_F(Matmul, ExactEqualsTheOracle) {
                 reference::linear<Fixed>(arithmetic, array<Fixed>(x), array<Fixed>(w), nullptr).values());
     }
   }
+}
+
+TEST_F(Matmul, SlicesOfTheInputsSumToTheOracle) {
+  for (const auto& [rows, in, out] : {std::array{0, 3, 2}, {1, 1, 1}, {4, 5, 0}, {5, 0, 3}, {13, 24, 17}}) {
+    const auto x = numbers("x", {rows, in}, Dtype::fixed, 9), w = numbers("w", {out, in}, Dtype::fixed, 9);
+    const auto bias = numbers("bias", {out}, Dtype::fixed);
+    reference::Arithmetic<Fixed> arithmetic;
+    const auto b = array<Fixed>(bias);
+    const auto expected = reference::linear(arithmetic, array<Fixed>(x), array<Fixed>(w), &b).values();
+    for (const auto& ends : slicings(in)) {
+      // As several ranks sum their finished parts, and as one sum.
+      std::vector<Accumulator> parts;
+      for (std::size_t p = 0; p < ends.size(); ++p) parts.push_back(zeros("y", {rows, out}, Dtype::fixed));
+      add_slices<Fixed>(x, w, bias, ends, [&](std::size_t part) -> Accumulator& { return parts[part]; });
+      std::vector<Fixed> sum(expected.size());
+      for (auto& part : parts) {
+        const auto values = fetch<Fixed>(queue_, part.finish(queue_));
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i].raw += values[i].raw;
+      }
+      EXPECT_EQ(sum, expected);
+      auto y = zeros("y", {rows, out}, Dtype::fixed);
+      add_slices<Fixed>(x, w, bias, ends, [&](std::size_t) -> Accumulator& { return y; });
+      EXPECT_EQ(fetch<Fixed>(queue_, y.finish(queue_)), expected);
+    }
+  }
+}
+
+TEST_F(Matmul, OnlyTheTotalOverSlicesOverflows) {
+  // Products of 2^20: three of a sign leave the range, eight and more an int64; so does the bias beside three.
+  const std::int64_t in = 40;
+  std::vector<double> x(in, 1024), w(in, 1024);
+  for (std::size_t k = in / 2; k < in; ++k) w[k] = -1024;
+  const auto run = [&](double bias) {
+    auto y = zeros("y", {1, 1}, Dtype::fixed);
+    add_slices<Fixed>(make(queue_, "x", {1, in}, x, Dtype::fixed), make(queue_, "w", {1, in}, w, Dtype::fixed),
+                      make(queue_, "bias", {1}, std::array{bias}, Dtype::fixed), {3, 3, 17, 20, in},
+                      [&](std::size_t) -> Accumulator& { return y; });
+    return y.finish(queue_);
+  };
+  EXPECT_EQ(testing::doubles(queue_, run(0x1p-40)), std::vector{0x1p-40});
+  for (std::size_t k = 0; k < 3; ++k) w[in - 1 - k] = 0;
+  EXPECT_FALSE(fetch_overflow(queue_, run(0x1p20 - 1)));
+  EXPECT_TRUE(fetch_overflow(queue_, run(0x1p20)));
+}
+
+TEST_F(Matmul, ALargeBiasWidensTheSum) {
+  const auto x = make(queue_, "x", {2, 1}, std::array{1., -1.}, Dtype::fixed);
+  const auto w = make(queue_, "w", {1, 1}, std::array{0x1.8p20}, Dtype::fixed);
+  const auto bias = make(queue_, "bias", {1}, std::array{0x1.8p21}, Dtype::fixed);
+  auto y = zeros("y", {2, 1}, Dtype::fixed);
+  forward(queue_, x, w, bias, y);
+  const auto sum = y.finish(queue_);
+  EXPECT_TRUE(fetch_overflow(queue_, sum));
+  EXPECT_EQ(fetch<Fixed>(queue_, sum), (std::vector{Fixed{fixed_invalid}, round_to<Fixed>(0x1.8p20)}));
+}
+
+// Each product is rounded once, and is in at most K + slices + 1 sums: gamma_(K+7) of Higham 2002, section 3.1.
+TEST_F(Matmul, FloatSlicesOfTheInputsWithinTheirBound) {
+  const std::int64_t rows = 3, in = 67, out = 5;
+  const auto check = [&]<class S>(S) {
+    const auto dtype = dtype_of<S>();
+    const auto x = numbers("x", {rows, in}, dtype, 10), w = numbers("w", {out, in}, dtype, 10),
+               bias = numbers("bias", {out}, dtype, 10);
+    const auto a = testing::doubles(queue_, x), b = testing::doubles(queue_, w), c = testing::doubles(queue_, bias);
+    const double nu = static_cast<double>(in + 7) * (sizeof(S) == 8 ? 0x1p-53 : 0x1p-24);
+    for (const auto& ends : slicings(in)) {
+      auto y = zeros("y", {rows, out}, dtype);
+      add_slices<S>(x, w, bias, ends, [&](std::size_t) -> Accumulator& { return y; });
+      const auto got = testing::doubles(queue_, y.finish(queue_));
+      for (std::int64_t i = 0; i < rows * out; ++i) {
+        const auto o = static_cast<std::size_t>(i % out);
+        long double sum = c[o], magnitudes = std::fabs(c[o]);
+        for (std::size_t k = 0; k < static_cast<std::size_t>(in); ++k) {
+          const auto p = static_cast<long double>(a[static_cast<std::size_t>(i / out * in) + k]) *
+                         b[o * static_cast<std::size_t>(in) + k];
+          sum += p;
+          magnitudes += std::fabs(p);
+        }
+        EXPECT_LE(std::fabs(got[static_cast<std::size_t>(i)] - sum), 1.001 * nu / (1 - nu) * magnitudes);
+      }
+    }
+  };
+  check(double{});
+  check(float{});
 }
 
 TEST_F(Matmul, FloatsMultiplyTheRightOperands) {
@@ -144,12 +261,13 @@ TEST_F(Matmul, CountsFlops) {
     return device_.flops().model() - before;
   };
   EXPECT_EQ(spent([&] { forward(queue_, x, w, {}, y); }), 2 * 5 * 3 * 7);
+  EXPECT_EQ(spent([&] { forward(queue_, x, w, {}, zeros("y", {5, 7}, Dtype::f32)); }), 2 * 5 * 3 * 7);
   EXPECT_EQ(spent([&] { backward_input(queue_, dy, w, dx); }), 2 * 5 * 3 * 7);
   EXPECT_EQ(spent([&] { backward_weight(queue_, dy, x, dw); }), 2 * 5 * 3 * 7);
   EXPECT_EQ(spent([&] { backward_bias(queue_, dy, db); }), 0);
   device_.flops().set_recomputing(true);
   EXPECT_EQ(spent([&] { forward(queue_, x, w, {}, y); }), 0);
-  EXPECT_EQ(device_.flops().hardware(), 4 * 2 * 5 * 3 * 7);
+  EXPECT_EQ(device_.flops().hardware(), 5 * 2 * 5 * 3 * 7);
 }
 
 TEST_F(Matmul, RefusesWhatDoesNotFit) {
@@ -161,6 +279,9 @@ TEST_F(Matmul, RefusesWhatDoesNotFit) {
   EXPECT_THROW(forward(queue_, x, w, vector, y), InternalError);
   EXPECT_THROW(forward(queue_, x, w, {}, x), InternalError);
   EXPECT_THROW(forward(queue_, vector, w, {}, y), InternalError);
+  EXPECT_THROW(forward(queue_, x, narrow, {}, zeros("y", {5, 7}, Dtype::f64)), InternalError);
+  EXPECT_THROW(forward(queue_, x, w, vector, zeros("y", {5, 7}, Dtype::f64)), InternalError);
+  EXPECT_THROW(forward(queue_, x, w, {}, dx), InternalError);
   EXPECT_THROW(backward_input(queue_, x, w, dx), InternalError);
   EXPECT_THROW(backward_input(queue_, y, w, dw), InternalError);
   EXPECT_THROW(backward_weight(queue_, y, w, dw), InternalError);

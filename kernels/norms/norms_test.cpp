@@ -55,6 +55,37 @@ TEST(NormsFixed, IsTheWideSumOfSquares) {
 }
 
 template <class S>
+class NormsRows : public ::testing::Test {};
+using AllScalars = ::testing::Types<Fixed, double, float>;
+TYPED_TEST_SUITE(NormsRows, AllScalars);
+
+TYPED_TEST(NormsRows, CountNoOtherRows) {
+  using S = TypeParam;
+  Device device;
+  ImmediateQueue queue(device);
+  const std::int64_t rows = 6, columns = 31;
+  const auto x = testing::random<S>("x", rows * columns);
+  const auto tensor = testing::put(queue, "x", {rows, columns}, x);
+  const auto sum = [&](const Tensor& t) {
+    const WideTotal total(queue, dtype_of<S>(), "total");
+    norms::sum_of_squares(queue, t, total);
+    return total.fetch(queue);
+  };
+  const auto alone = [&](std::int64_t begin, std::int64_t count) {
+    const std::vector<S> part(x.begin() + begin * columns, x.begin() + (begin + count) * columns);
+    return sum(testing::put(queue, "part", {count, columns}, part));
+  };
+  for (const std::int64_t begin : {0, 2, 5}) {
+    for (const std::int64_t count : {0, 1}) {
+      EXPECT_EQ(sum(tensor.rows(begin, count)), alone(begin, count)) << begin << "+" << count;
+    }
+  }
+  EXPECT_EQ(sum(tensor.rows(1, 4)), alone(1, 4));
+  EXPECT_EQ(sum(tensor.rows(6, 0)), 0);
+  EXPECT_EQ(sum(testing::blank<S>(queue, "none", {0, columns}).rows(0, 0)), 0);
+}
+
+template <class S>
 class NormsTest : public ::testing::Test {};
 using Scalars = ::testing::Types<double, float>;
 TYPED_TEST_SUITE(NormsTest, Scalars);

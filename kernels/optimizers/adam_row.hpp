@@ -6,7 +6,7 @@
 
 namespace shardproof::optimizers {
 
-/// x/(1-b^t). In float by a reciprocal, with the same result unless it is subnormal: divisions bound Adam's speed.
+/// x/(1-b^t). In float by a reciprocal (divide_by says where the result is the same): divisions bound Adam's speed.
 template <class C>
 struct Correction {
   C divisor = 1, inverse = 1;

@@ -17,6 +17,15 @@ void sgd(benchmark::State& state, Dtype dtype) {
 BENCHMARK_CAPTURE(sgd, exact, Dtype::fixed);
 BENCHMARK_CAPTURE(sgd, f32, Dtype::f32);
 
+void momentum(benchmark::State& state, Dtype dtype) {
+  testing::Bench bench(state, dtype);
+  const auto p = bench.tensor({elements}), g = bench.tensor({elements});
+  const auto m = bench.tensor_of(state_of(dtype), {elements});
+  bench.run(elements, [&] { optimizers::momentum(bench.queue, p, g, {}, 1e-6, 0.9, m); });
+}
+BENCHMARK_CAPTURE(momentum, exact, Dtype::fixed);
+BENCHMARK_CAPTURE(momentum, f32, Dtype::f32);
+
 void adam(benchmark::State& state, Dtype dtype) {
   testing::Bench bench(state, dtype);
   const auto p = bench.tensor({elements}), g = bench.tensor({elements});

@@ -2,6 +2,7 @@
 #include "kernels/optimizers/optimizers.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -149,6 +150,46 @@ TEST(OptimizersFloat, ACorrectedReciprocalDivides) {
       wrong += divide_by(x, c, r) != x / c;
     }
     EXPECT_EQ(wrong, 0) << c;
+  }
+}
+
+TEST(OptimizersFloat, ACorrectedReciprocalDividesAtTheEnds) {
+  constexpr float largest = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  for (const double b : {0.9, 0.95, 0.999, 0.5}) {
+    const auto c = static_cast<float>(1 - b), r = 1 / c;
+    for (const float x : {infinity, largest, std::nextafter(largest, 0.0f), 1e38f, 1.7e30f, 1.7e-29f, 0x1p-100f}) {
+      EXPECT_EQ(bits(divide_by(x, c, r)), bits(x / c)) << x << " / " << c;
+      EXPECT_EQ(bits(divide_by(-x, c, r)), bits(-x / c)) << -x << " / " << c;
+    }
+    EXPECT_EQ(divide_by(0.0f, c, r), 0.0f);
+    EXPECT_TRUE(std::isnan(divide_by(std::nanf(""), c, r)));
+    for (float x = 0x1p-100f; x > 0; x *= 0.49f) ASSERT_LE(std::abs(bits(divide_by(x, c, r)) - bits(x / c)), 1) << x;
+    // The numbers about the one whose quotient is the largest float.
+    float x = largest * c;
+    for (int k = 0; k < 8; ++k) x = std::nextafter(x, 0.0f);
+    for (int k = 0; k < 16; ++k, x = std::nextafter(x, infinity)) {
+      EXPECT_TRUE(divide_by(x, c, r) == x / c || x / c == largest) << x << " / " << c;
+    }
+  }
+}
+
+// g*g of 1e20 is beyond float: the second moment is infinite, and the step zero.
+TEST(OptimizersFloat, AdamOfAGradientWhoseSquareIsInfinite) {
+  Device device;
+  ImmediateQueue queue(device);
+  for (const float g : {1e20f, -1e20f, 3e38f, 1e-25f, 0.0f}) {
+    float p = 0.5f, m = 0, v = 0;
+    const auto tp = testing::put<float>(queue, "p", {1}, {p}), tg = testing::put<float>(queue, "g", {1}, {g});
+    const auto tm = testing::put<float>(queue, "m", {1}, {m}), tv = testing::put<float>(queue, "v", {1}, {v});
+    for (std::int64_t step = 1; step <= 2; ++step) {
+      const AdamConstants constants{1e-3, 0.9, 0.999, 1e-8, step, true, 0.1};
+      optimizers::adam(queue, tp, tg, {}, constants, tm, tv);
+      adam_literal(p, g, m, v, GradientScale{}, constants);
+    }
+    EXPECT_EQ(bits(fetch<float>(queue, tp)[0]), bits(p)) << g;
+    EXPECT_TRUE(std::isfinite(p)) << g;
+    EXPECT_EQ(bits(fetch<float>(queue, tm)[0]), bits(m)) << g;
+    EXPECT_EQ(bits(fetch<float>(queue, tv)[0]), bits(v)) << g;
   }
 }
 
