@@ -34,7 +34,15 @@ activation::Kind kind_of(const workload::Workload& w) {
 
 attention::Shape attention_shape(const Pass& pass) {
   const auto& w = pass.workload;
-  return {pass.samples, w.sequence, w.heads, w.kv_heads, w.head_size(), w.window};
+  return {.batch = pass.samples,
+          .sequence = w.sequence,
+          .heads = pass.heads.query.size(),
+          .kv_heads = pass.heads.key.size(),
+          .head_size = w.head_size(),
+          .window = w.window,
+          .first_head = pass.heads.query.begin,
+          .total_heads = w.heads,
+          .group = w.heads / w.kv_heads};
 }
 
 Tensor add(const Pass& pass, std::string name, const Tensor& x, const Tensor& y) {
@@ -55,6 +63,32 @@ Norm::Saved norm1_of(const SavedTensors& saved) {
 }
 Norm::Saved norm2_of(const SavedTensors& saved) {
   return {saved["norm2_input"], saved["norm2_mean"], saved["norm2_rstd"]};
+}
+
+/// The gradient of this rank's key (or value) heads. A head that several ranks hold has its queries on all of them: the
+/// sum is finished over the group before it is a factor.
+Tensor key_gradient(const Pass& pass, Accumulator sum, std::string_view purpose) {
+  if (!pass.shares_key_heads) return sum.finish(pass.queue);
+  const auto& w = pass.workload;
+  const Accumulator all = pass.sum(std::string(purpose), {pass.rows(), w.kv_hidden()});
+  const auto width = pass.heads.key.size() * w.head_size();
+  add_window(pass.queue, sum, {0, width}, all, {pass.heads.key.begin * w.head_size(), w.kv_hidden()}, pass.rows(),
+             width);
+  const Tensor total = joined(pass, all, purpose);
+  const Tensor mine = pass.activation(std::string(purpose), sum.dims());
+  elementwise::columns(pass.queue, total, pass.heads.key.begin * w.head_size(), mine);
+  return mine;
+}
+
+/// dx += dy w over the heads that this rank owns: of a head that several hold, each has the whole gradient.
+void add_owned_heads(const Pass& pass, const Linear& map, const Tensor& dy, const Accumulator& dx) {
+  if (!pass.shares_key_heads) return map.backward_input(pass, dy, dx);
+  const auto& heads = pass.heads;
+  const auto size = pass.workload.head_size();
+  const plan::Range owned{(heads.owned.begin - heads.key.begin) * size, (heads.owned.end - heads.key.begin) * size};
+  const Tensor part = pass.activation("owned_heads.gradient", {dy.dim(0), owned.size()});
+  elementwise::columns(pass.queue, dy, owned.begin, part);
+  map.backward_input(pass, part, owned, dx);
 }
 
 }  // namespace
@@ -83,7 +117,7 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
   const Tensor q = query_.forward(pass, "query", h1);
   const Tensor k = key_.forward(pass, "key", h1);
   const Tensor v = value_.forward(pass, "value", h1);
-  const Dims scores{pass.samples, w.heads, w.sequence, w.sequence};
+  const Dims scores{pass.samples, pass.heads.query.size(), w.sequence, w.sequence};
   attention::Saved attention{pass.activation("probability", scores), {}, {}};
   std::optional<dropout::Site> site;
   if (pass.has_dropout()) {
@@ -91,7 +125,7 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
     attention.mask = Tensor(pass.queue, {"probability_mask", Dtype::u8, scores, Category::activation});
     attention.dropped = pass.activation("probability_dropped", scores);
   }
-  const Tensor o = pass.activation("attention_output", {pass.rows(), w.hidden});
+  const Tensor o = pass.activation("attention_output", q.dims());
   attention::forward(pass.queue, attention_shape(pass), q, k, v, pass.documents, site ? &*site : nullptr, attention, o);
   saved.keep("query", q, Readers::input);
   saved.keep("key", k, Readers::input);
@@ -105,7 +139,8 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
 
   Tensor mask;
   const Tensor x2 = add(pass, "norm2_input", x,
-                        pass.drop(DropoutSite::attention_output, layer_, output_.forward(pass, "projection", o), mask));
+                        pass.drop(DropoutSite::attention_output, layer_,
+                                  output_.forward_joined(pass, "projection", o, "attention_row_output"), mask));
   if (mask) saved.keep("attention_output_mask", mask, Readers::input);
 
   Norm::Saved norm2;
@@ -119,7 +154,8 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
   saved.keep("activation_output", g, Readers::weight);
   mask = Tensor();
   const Tensor y = add(pass, "block_output", x2,
-                       pass.drop(DropoutSite::mlp_output, layer_, down_.forward(pass, "mlp_down_output", g), mask));
+                       pass.drop(DropoutSite::mlp_output, layer_,
+                                 down_.forward_joined(pass, "mlp_down_output", g, "mlp_row_output"), mask));
   if (mask) saved.keep("mlp_output_mask", mask, Readers::input);
   return y;
 }
@@ -127,32 +163,33 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
 Tensor Block::backward_input(const Pass& pass, const Tensor& dy, SavedTensors& saved) const {
   const auto& w = pass.workload;
   const auto input_gradient = [&](const Linear& map, std::string name, const Tensor& d) {
-    Accumulator sum = pass.gradient_sum(std::move(name), {d.dim(0), map.inputs()});
+    const Accumulator sum = pass.sum(std::move(name), {d.dim(0), map.inputs()});
     map.backward_input(pass, d, sum);
-    return sum.finish(pass.queue);
+    return sum;
   };
 
   const Tensor d_down = pass.drop_backward(saved.find("mlp_output_mask"), dy);
-  const Tensor dg = input_gradient(down_, "activation_output.gradient", d_down);
+  const Tensor dg = input_gradient(down_, "activation_output.gradient", d_down).finish(pass.queue);
   const Tensor da = pass.activation("mlp_up_output.gradient", dg.dims());
   activation::backward(pass.queue, kind_of(w), saved["mlp_up_output"], dg, da);
-  const Tensor dh2 = input_gradient(up_, "norm2_output.gradient", da);
+  const Tensor dh2 = joined(pass, input_gradient(up_, "norm2_output.gradient", da), "mlp_column_input_gradient");
   const Tensor dx2 = add(pass, "norm2_input.gradient", dy, norm2_.backward_input(pass, dh2, norm2_of(saved)));
 
   const Tensor d_projection = pass.drop_backward(saved.find("attention_output_mask"), dx2);
-  const Tensor d_o = input_gradient(output_, "attention_output.gradient", d_projection);
+  const Tensor d_o = input_gradient(output_, "attention_output.gradient", d_projection).finish(pass.queue);
   const Tensor dq = pass.activation("query.gradient", saved["query"].dims());
-  const Tensor dk = pass.activation("key.gradient", saved["key"].dims());
-  const Tensor dv = pass.activation("value.gradient", saved["value"].dims());
+  const Accumulator dk_sum = pass.sum("key.gradient", saved["key"].dims());
+  const Accumulator dv_sum = pass.sum("value.gradient", saved["value"].dims());
   const attention::Saved attention{saved["probability"], saved.find("probability_mask"),
                                    saved.find("probability_dropped")};
   attention::backward(pass.queue, attention_shape(pass), d_o, saved["query"], saved["key"], saved["value"],
-                      pass.documents, saved["attention_output"], attention, w.dropout, dq, dk, dv);
-  Accumulator dh1_sum = pass.gradient_sum("norm1_output.gradient", {pass.rows(), w.hidden});
+                      pass.documents, saved["attention_output"], attention, w.dropout, dq, dk_sum, dv_sum);
+  const Tensor dk = key_gradient(pass, dk_sum, "key_gradient"), dv = key_gradient(pass, dv_sum, "value_gradient");
+  const Accumulator dh1_sum = pass.sum("norm1_output.gradient", {pass.rows(), w.hidden});
   query_.backward_input(pass, dq, dh1_sum);
-  key_.backward_input(pass, dk, dh1_sum);
-  value_.backward_input(pass, dv, dh1_sum);
-  const Tensor dh1 = dh1_sum.finish(pass.queue);
+  add_owned_heads(pass, key_, dk, dh1_sum);
+  add_owned_heads(pass, value_, dv, dh1_sum);
+  const Tensor dh1 = joined(pass, dh1_sum, "attention_column_input_gradient");
   const Tensor dx = add(pass, "norm1_input.gradient", dx2, norm1_.backward_input(pass, dh1, norm1_of(saved)));
 
   saved.release_after(Readers::input);

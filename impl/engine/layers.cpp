@@ -8,14 +8,30 @@
 
 namespace shardproof::engine {
 
+Tensor joined(const Pass& pass, Accumulator sum, std::string_view purpose) {
+  pass.split.join(pass.queue, sum, purpose);
+  return sum.finish(pass.queue);
+}
+
 Tensor Linear::forward(const Pass& pass, std::string name, const Tensor& x) const {
   Tensor y = pass.activation(std::move(name), {x.dim(0), outputs()});
   matmul::forward(pass.queue, x, weight_->value, bias_ ? bias_->value : Tensor(), y);
   return y;
 }
 
+Tensor Linear::forward_joined(const Pass& pass, std::string name, const Tensor& x, std::string_view purpose) const {
+  if (!pass.split.cut()) return forward(pass, std::move(name), x);
+  const Accumulator y = pass.sum(std::move(name), {x.dim(0), outputs()});
+  matmul::forward(pass.queue, x, weight_->value, bias_ && pass.split.first() ? bias_->value : Tensor(), y);
+  return joined(pass, y, purpose);
+}
+
 void Linear::backward_input(const Pass& pass, const Tensor& dy, const Accumulator& dx) const {
   matmul::backward_input(pass.queue, dy, weight_->value, dx);
+}
+
+void Linear::backward_input(const Pass& pass, const Tensor& dy, plan::Range range, const Accumulator& dx) const {
+  matmul::backward_input(pass.queue, dy, weight_->value.rows(range.begin, range.size()), dx);
 }
 
 void Linear::backward_weight(const Pass& pass, const Tensor& dy, const Tensor& x) const {

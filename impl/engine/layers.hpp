@@ -10,19 +10,27 @@
 
 namespace shardproof::engine {
 
-/// y = bias + x w^T
+/// The finished total over the tensor group.
+Tensor joined(const Pass& pass, Accumulator sum, std::string_view purpose);
+
+/// y = bias + x w^T, of the slice of w that this rank holds.
 class Linear {
  public:
   /// `bias` is nullptr for a map without.
   Linear(ParameterSlot& weight, ParameterSlot* bias) : weight_(&weight), bias_(bias) {}
 
+  /// Of weights that are whole, or whose outputs are cut.
   Tensor forward(const Pass& pass, std::string name, const Tensor& x) const;
+  /// Of weights whose inputs are cut: joined over the tensor group.
+  Tensor forward_joined(const Pass& pass, std::string name, const Tensor& x, std::string_view purpose) const;
   /// dx += dy w
   void backward_input(const Pass& pass, const Tensor& dy, const Accumulator& dx) const;
+  /// The same for some of the outputs: dy holds those of the range.
+  void backward_input(const Pass& pass, const Tensor& dy, plan::Range outputs, const Accumulator& dx) const;
   void backward_weight(const Pass& pass, const Tensor& dy, const Tensor& x) const;
 
-  std::int64_t inputs() const { return weight_->parameter.dims[1]; }
-  std::int64_t outputs() const { return weight_->parameter.dims[0]; }
+  std::int64_t inputs() const { return weight_->value.dim(1); }
+  std::int64_t outputs() const { return weight_->value.dim(0); }
 
  private:
   ParameterSlot *weight_, *bias_;

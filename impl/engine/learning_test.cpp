@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "impl/engine/trainer.hpp"
+#include "impl/engine/testing.hpp"
 
 namespace shardproof::engine {
 namespace {
@@ -35,23 +35,23 @@ Learned learn(bool leak) {
   const auto w = workload::load("tiny", settings);
   const auto source = workload::markov_source(w);
   const workload::Corpus corpus(w);
-  Device device({.poison = false});
-  ImmediateQueue queue(device);
-  Trainer trainer(queue, w, Track::native);
   double sum = 0;
   std::int64_t tokens = 0;
-  for (std::int64_t t = 1; t <= w.steps; ++t) {
-    auto batch = workload::batch(w, corpus, t);
-    if (leak) {
-      for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
-        if (batch.labels[i] >= 0) batch.tokens[i] = batch.labels[i];
+  const auto train = [&](testing::RankRun& run) {
+    for (std::int64_t t = 1; t <= w.steps; ++t) {
+      auto batch = workload::batch(w, corpus, t);
+      if (leak) {
+        for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
+          if (batch.labels[i] >= 0) batch.tokens[i] = batch.labels[i];
+        }
       }
+      const auto result = run.trainer.step(batch);
+      if (t <= w.steps - 100) continue;
+      sum += result.loss.value() * static_cast<double>(result.tokens);
+      tokens += result.tokens;
     }
-    const auto result = trainer.step(batch);
-    if (t <= w.steps - 100) continue;
-    sum += result.loss.value() * static_cast<double>(result.tokens);
-    tokens += result.tokens;
-  }
+  };
+  testing::on_ranks(w, Track::native, "dp1", train, {.poison = false});
   return {sum / static_cast<double>(tokens), source.entropy, std::sqrt(source.variance / static_cast<double>(tokens))};
 }
 

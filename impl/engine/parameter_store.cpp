@@ -3,9 +3,21 @@
 
 #include <algorithm>
 
+#include "impl/engine/slice.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::engine {
+
+namespace {
+
+std::vector<double> held_values(const workload::Workload& workload, const plan::ParameterLayout& layout,
+                                std::int64_t tp) {
+  auto values = workload::initial_values(workload, layout.parameter);
+  if (layout.split_dim < 0) return values;
+  return slice_of(values, layout.parameter.dims, layout.split_dim, layout.held.at(static_cast<std::size_t>(tp)));
+}
+
+}  // namespace
 
 void upload_rounded(Queue& queue, const Tensor& tensor, const std::vector<double>& values) {
   dispatch(tensor.dtype(), [&]<class S>(S) {
@@ -15,18 +27,21 @@ void upload_rounded(Queue& queue, const Tensor& tensor, const std::vector<double
   });
 }
 
-ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload, Track track,
-                               const step::Optimizer& optimizer) {
-  for (const auto& p : workload::parameters(workload)) {
-    ParameterSlot slot{.parameter = p, .value = {}, .gradient = {}, .state = {}};
-    slot.value = Tensor(queue, {p.name, scalar_of(track), p.dims, Category::parameter});
-    upload_rounded(queue, slot.value, workload::initial_values(workload, p));
+ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload, Track track, const plan::Plan& plan,
+                               const plan::Place& place, const step::Optimizer& optimizer) {
+  for (const auto& layout : plan.layout.parameters) {
+    const auto stages = layout.stages();
+    if (std::ranges::find(stages, place.pp) == stages.end()) continue;
+    const auto& p = layout.parameter;
+    const Dims dims = layout.held_dims(place.tp);
+    ParameterSlot slot{.layout = &layout, .value = {}, .gradient = {}, .state = {}};
+    slot.value = Tensor(queue, {p.name, scalar_of(track), dims, Category::parameter});
+    upload_rounded(queue, slot.value, held_values(workload, layout, place.tp));
     if (p.trainable) {
-      slot.gradient = Accumulator(queue, {p.name + ".gradient", scalar_of(track), p.dims, Category::gradient});
+      slot.gradient = Accumulator(queue, {p.name + ".gradient", scalar_of(track), dims, Category::gradient});
       for (const auto state : optimizer.states) {
         const auto name = p.name + "." + std::string(state);
-        zero(queue,
-             slot.state.emplace_back(queue, TensorSpec{name, state_of(track), p.dims, Category::optimizer_state}));
+        zero(queue, slot.state.emplace_back(queue, TensorSpec{name, state_of(track), dims, Category::optimizer_state}));
       }
     }
     slots_.push_back(std::move(slot));
@@ -34,8 +49,8 @@ ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload,
 }
 
 ParameterSlot& ParameterStore::operator[](std::string_view name) {
-  const auto at = std::ranges::find_if(slots_, [&](const auto& s) { return s.parameter.name == name; });
-  if (at == slots_.end()) throw InternalError("no parameter is named '" + std::string(name) + "'");
+  const auto at = std::ranges::find_if(slots_, [&](const auto& s) { return s.parameter().name == name; });
+  if (at == slots_.end()) throw InternalError("this rank holds no parameter named '" + std::string(name) + "'");
   return *at;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "impl/plan/plan.hpp"
 #include "impl/step/optimizer.hpp"
 #include "kernels/core/accumulator.hpp"
 #include "kernels/core/track.hpp"
@@ -12,22 +13,26 @@
 
 namespace shardproof::engine {
 
-/// One parameter with everything that belongs to it. A frozen one has neither gradient nor state.
+/// What a rank holds of one parameter, with everything that belongs to it. A frozen one has neither gradient nor state.
 struct ParameterSlot {
-  workload::Parameter parameter;
+  const plan::ParameterLayout* layout;  ///< of the plan, which outlives the slot
   Tensor value;
   Accumulator gradient;
   std::vector<Tensor> state;
+
+  const workload::Parameter& parameter() const { return layout->parameter; }
 };
 
-/// A rank's parameters, gradients and optimizer state, in the order of workload::parameters().
+/// A rank's slices of the parameters of its stage, their gradients and optimizer state, in the order of
+/// workload::parameters().
 class ParameterStore {
  public:
-  /// Allocates everything; values are the workload's initial ones, state is zero.
-  ParameterStore(Queue& queue, const workload::Workload& workload, Track track, const step::Optimizer& optimizer);
+  /// Allocates everything; values are the workload's initial ones, state is zero. The plan outlives the store.
+  ParameterStore(Queue& queue, const workload::Workload& workload, Track track, const plan::Plan& plan,
+                 const plan::Place& place, const step::Optimizer& optimizer);
 
   std::span<ParameterSlot> slots() { return slots_; }
-  /// Throws InternalError for an unknown name.
+  /// Throws InternalError for a name that this rank does not hold.
   ParameterSlot& operator[](std::string_view name);
 
  private:

@@ -9,7 +9,7 @@ Tensor Pass::activation(std::string name, Dims dims) const {
   return {queue, {std::move(name), scalar_of(track), std::move(dims), Category::activation}};
 }
 
-Accumulator Pass::gradient_sum(std::string name, Dims dims) const {
+Accumulator Pass::sum(std::string name, Dims dims) const {
   return {queue, {std::move(name), scalar_of(track), std::move(dims), Category::activation}};
 }
 

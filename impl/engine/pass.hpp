@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
+#include "impl/engine/tamper.hpp"
+#include "impl/plan/layout.hpp"
+#include "impl/step/linear_split.hpp"
 #include "kernels/core/accumulator.hpp"
 #include "kernels/core/queue.hpp"
 #include "kernels/core/track.hpp"
@@ -14,11 +16,20 @@
 
 namespace shardproof::engine {
 
-/// One microbatch on its way through the model: where it lies in the global batch, and its inputs on the device.
-struct Pass {
+/// What a rank computes with: its queue, its slice of heads and vocabulary, and what its tensor group exchanges.
+struct Context {
   Queue& queue;
   const workload::Workload& workload;
   Track track;
+  step::LinearSplit& split;
+  plan::HeadSlice heads;
+  plan::Range vocab;
+  bool shares_key_heads;  ///< with another tensor rank: the gradients of keys and values are joined before their use
+  const Tamper& tamper;
+};
+
+/// One microbatch on its way through the model: where it lies in the global batch, and its inputs on the device.
+struct Pass : Context {
   std::int64_t step, first_sample, samples;
   Tensor tokens, labels, documents;  ///< i32 [samples * sequence]
 
@@ -27,8 +38,8 @@ struct Pass {
 
   /// A fresh activation of the track's scalar.
   Tensor activation(std::string name, Dims dims) const;
-  /// A sum of input gradients, zero.
-  Accumulator gradient_sum(std::string name, Dims dims) const;
+  /// An unfinished sum of activations or their gradients, zero.
+  Accumulator sum(std::string name, Dims dims) const;
   /// The dropout site of a layer; `per_sample` counts the elements that one sample has in its logical tensor.
   dropout::Site site(workload::DropoutSite site, std::int64_t layer, std::int64_t per_sample) const;
 

@@ -2,212 +2,285 @@
 #include "impl/engine/trainer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <span>
+#include <map>
 #include <utility>
 
-#include "impl/engine/block.hpp"
-#include "impl/engine/ends.hpp"
+#include "impl/engine/ready.hpp"
+#include "impl/pipeline_parallel/executor.hpp"
+#include "impl/step/gradient_sync.hpp"
+#include "impl/step/linear_split.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/norms/norms.hpp"
+#include "suites/workload/keys.hpp"
 
 namespace shardproof::engine {
 
 namespace {
 
-constexpr std::array optimizer_names{"sgd", "momentum", "adam", "adamw"};
+using plan::Axis;
 
 const step::Optimizer& optimizer_of(const workload::Workload& workload) {
-  return step::optimizer(optimizer_names.at(static_cast<std::size_t>(workload.optimizer)));
+  return step::optimizer(workload::names_of(workload.optimizer)[static_cast<std::size_t>(workload.optimizer)]);
 }
 
-Tensor upload_input(Queue& queue, std::string name, const std::vector<std::int32_t>& values) {
-  Tensor tensor(queue, {std::move(name), Dtype::i32, {std::ssize(values)}, Category::workspace});
-  upload<std::int32_t>(queue, tensor, values);
-  return tensor;
+template <class Technique>
+const Technique& named(std::span<const Technique* const> all, std::string_view name) {
+  const auto at = std::ranges::find(all, name, &Technique::name);
+  if (at == all.end()) throw NotSupported("no technique is named " + std::string(name));
+  return **at;
 }
 
-Values fetch_values(Queue& queue, const Tensor& tensor) {
-  return dispatch(tensor.dtype(), [&]<class S>(S) -> Values { return fetch<S>(queue, tensor); });
-}
+std::vector<Rank> along(const plan::Mesh& mesh, Rank rank, Axis axis) { return mesh.group(rank, std::array{axis}); }
 
 }  // namespace
 
 struct Trainer::Impl {
-  Impl(Queue& queue_, const workload::Workload& workload_, Track track_, TrainerOptions options_)
-      : queue(queue_),
-        workload(workload_),
-        track(track_),
-        options(options_),
+  Impl(Queue& queue, comm::World& world, const workload::Workload& w, Track t, const plan::Plan& p, Tamper tamper_)
+      : workload(w),
+        track(t),
+        plan(p),
+        place(plan::place_of(plan.mesh, world.rank())),
+        tamper(std::move(tamper_)),
         optimizer(optimizer_of(workload)),
-        store(queue, workload, track, optimizer),
-        embedding(store),
-        head(store, workload) {
-    if (options.microbatches < 1)
-      throw BadInput("microbatches is " + std::to_string(options.microbatches) + "; it must be 1 or more");
-    for (std::int64_t l = 0; l < workload.layers; ++l) blocks.emplace_back(store, workload, l);
+        store(queue, workload, track, plan, place, optimizer),
+        everyone(world.all("step")),
+        observers(world.all("observe")),
+        data_group(world.communicator("dp", along(plan.mesh, place.rank, Axis::dp), "step")),
+        split(named(step::linear_splits(), plan.strategy.tp > 1 ? "tensor" : "whole")
+                  .make(world.communicator("tp", along(plan.mesh, place.rank, Axis::tp), "activation"))),
+        context{queue,
+                workload,
+                track,
+                *split,
+                plan.layout.heads.at(static_cast<std::size_t>(place.tp)),
+                plan.layout.vocab.at(static_cast<std::size_t>(place.tp)),
+                plan.layout.shares_key_heads(),
+                tamper},
+        stages(context, store, plan, place),
+        executor(queue, world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation"), plan.stages()),
+        ready(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), store) {
+    std::vector<Accumulator> gradients;
+    for (auto& slot : store.slots()) {
+      if (!slot.gradient) continue;
+      gradients.push_back(slot.gradient);
+      add_partial_group(world, *slot.layout);
+    }
+    sync = named(step::gradient_syncs(), plan.strategy.sync)
+               .make(queue, world.communicator("dp", along(plan.mesh, place.rank, Axis::dp), "gradient"),
+                     std::move(gradients));
   }
 
-  void microbatch(const workload::Batch& part, const WideTotal& loss, double factor);
-  void end_of_step(const WideTotal& loss);
-  void measure(std::string part, std::int64_t bytes) {
-    if (measuring) saved_bytes.push_back({std::move(part), bytes});
+  /// The group over which copies of the parameter on several stages sum their gradients.
+  void add_partial_group(comm::World& world, const plan::ParameterLayout& layout) {
+    const auto held_by = layout.stages();
+    if (held_by.size() < 2 || partial.contains(held_by)) return;
+    const auto pipeline = along(plan.mesh, place.rank, Axis::pp);
+    std::vector<Rank> members;
+    std::string channel = "partial";
+    for (const auto stage : held_by) {
+      members.push_back(pipeline.at(static_cast<std::size_t>(stage)));
+      channel += "." + std::to_string(stage);
+    }
+    partial.emplace(held_by, world.communicator("pp", members, channel));
   }
+
   /// loss scale: the exact track's alone.
   double scale() const { return track == Track::exact ? workload.loss_scale : 1.0; }
-  std::int64_t activation_bytes() { return queue.device().memory().current(Category::activation); }
+  Queue& queue() { return context.queue; }
 
-  Queue& queue;
+  void begin(const workload::Batch& batch);
+  std::int64_t count_labels(const workload::Batch& batch);
+  void run_schedule(const workload::Batch& batch, const WideTotal& loss);
+  void sum_gradients();
+  void share_rows(const ParameterSlot& slot);
+  double global_norm();
+  bool agree_on_non_finite();
+  void end_of_step(const WideTotal& loss);
+  void show(Observed kind, const std::string& name, const Tensor& tensor) {
+    if (tamper.tensor) tamper.tensor(last.step, kind, name, queue(), tensor);
+  }
+  void show(Observed kind, double& value) {
+    if (tamper.scalar) tamper.scalar(last.step, kind, queue(), value);
+  }
+
   const workload::Workload workload;
   const Track track;
-  const TrainerOptions options;
+  const plan::Plan& plan;
+  const plan::Place place;
+  const Tamper tamper;
   const step::Optimizer& optimizer;
   ParameterStore store;
-  Embedding embedding;
-  Head head;
-  std::vector<Block> blocks;
+  comm::Communicator everyone, observers, data_group;
+  std::unique_ptr<step::LinearSplit> split;
+  const Context context;
+  Stages stages;
+  pipeline_parallel::Executor executor;
+  Ready ready;
+  std::map<std::vector<std::int64_t>, comm::Communicator> partial;  // by the stages that hold the parameter
+  std::unique_ptr<step::GradientSync> sync;
 
   StepResult last;
   std::int64_t steps_taken = 0;
-  bool measuring = true;
-  std::vector<SavedBytes> saved_bytes;
 };
 
-void Trainer::Impl::microbatch(const workload::Batch& part, const WideTotal& loss, double factor) {
-  const Pass pass{.queue = queue,
-                  .workload = workload,
-                  .track = track,
-                  .step = part.step,
-                  .first_sample = part.first,
-                  .samples = part.size(),
-                  .tokens = upload_input(queue, "tokens", part.tokens),
-                  .labels = upload_input(queue, "labels", part.labels),
-                  .documents = upload_input(queue, "documents", part.documents)};
-  step::SavedTensors embedding_saved, head_saved;
-  std::vector<step::SavedTensors> block_saved(blocks.size());
-
-  // A part owns the memory of its input, not that of its output: the next part saves that.
-  auto before = activation_bytes();
-  Tensor x = embedding.forward(pass, embedding_saved);
-  measure("embedding", activation_bytes() - before - x.bytes());
-  for (std::size_t l = 0; l < blocks.size(); ++l) {
-    before = activation_bytes() - x.bytes();
-    x = blocks[l].forward(pass, x, block_saved[l]);
-    measure("blocks." + std::to_string(l), activation_bytes() - before - x.bytes());
+void Trainer::Impl::begin(const workload::Batch& batch) {
+  last = {};
+  last.step = batch.step;
+  last.learning_rate = workload::learning_rate(workload, batch.step);
+  queue().device().clear_overflow();
+  // A parameter that an update drove out of range overflows every later step, whether a kernel reads it or not.
+  queue().submit("parameter_flags", [this](KernelScope& scope) {
+    for (const auto& slot : store.slots()) {
+      if (scope.overflow_of(slot.value)) scope.raise_overflow();
+    }
+  });
+  for (auto& slot : store.slots()) {
+    if (slot.gradient) slot.gradient.restart(queue());
   }
-  before = activation_bytes() - x.bytes();
-  head.forward(pass, x, loss, head_saved);
-  measure("head", activation_bytes() - before);
-  measuring = false;
-
-  x = Tensor();
-  Tensor d = head.backward_input(pass, factor, head_saved);
-  head.backward_weight(pass, head_saved);
-  for (std::size_t l = blocks.size(); l-- > 0;) {
-    d = blocks[l].backward_input(pass, d, block_saved[l]);
-    blocks[l].backward_weight(pass, block_saved[l]);
-  }
-  embedding.backward_input(pass, d, embedding_saved);
-  d = Tensor();
-  embedding.backward_weight(pass, embedding_saved);
 }
 
-// The list of design section 3, as far as one rank needs it: 1 accumulated, 4 unscale (in `exact` lines 6 and 8
-// divide), 5 agree on non-finite, 6 norm, 7 clip, 8 optimizer, 10 advance.
-void Trainer::Impl::end_of_step(const WideTotal& loss) {
-  WideTotal squares(queue, scalar_of(track), "gradient_squares");
-  for (auto& slot : store.slots()) {
-    if (slot.gradient) norms::sum_of_squares(queue, slot.gradient.finish(queue), squares);
+std::int64_t Trainer::Impl::count_labels(const workload::Batch& batch) {
+  std::int64_t own = 0;
+  const auto parts = plan.strategy.microbatches;
+  for (std::int64_t k = 0; k < parts; ++k)
+    own += workload::part(batch, plan.strategy.dp * parts, place.dp * parts + k).label_count;
+  const Tensor count(queue(), {"label_count", Dtype::i64, {1}, Category::workspace});
+  upload<std::int64_t>(queue(), count, std::array{own});
+  data_group.all_reduce(queue(), count, comm::Operator::sum, "label_count");
+  return fetch<std::int64_t>(queue(), count)[0];
+}
+
+void Trainer::Impl::run_schedule(const workload::Batch& batch, const WideTotal& loss) {
+  stages.start(batch, last.tokens > 0 ? scale() / static_cast<double>(last.tokens) : 0.0, loss);
+  ready.start();
+  executor.run(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), stages, [this](const plan::Action& action) {
+    for (const auto k : ready.after(action)) sync->ready(k);
+  });
+}
+
+/// Copies of the same rows on several tensor ranks: everybody takes the owner's sum, for two ranks whose matmuls have
+/// other shapes may round the same rows differently, and copies would drift apart.
+void Trainer::Impl::share_rows(const ParameterSlot& slot) {
+  const auto& layout = *slot.layout;
+  const auto t = static_cast<std::size_t>(place.tp);
+  const auto dims = layout.parameter.dims;
+  const std::int64_t row = layout.parameter.elements() / dims[0];  // overlaps are of rows
+  const auto held = layout.held[t], owned = layout.owned[t];
+  const Accumulator all(queue(), {layout.parameter.name + ".shared_rows", scalar_of(track), dims, Category::workspace});
+  if (owned.size() > 0) {
+    add_window(queue(), slot.gradient, {(owned.begin - held.begin) * row, 0}, all, {owned.begin * row, 0}, 1,
+               owned.size() * row);
   }
-  const bool exact = track == Track::exact;
-  last.norm = std::sqrt(squares.fetch(queue) * (exact ? 0x1p-80 : 1.0)) / scale();
-  const double total_loss = loss.fetch(queue) * (exact ? 0x1p-40 : 1.0);
+  split->join(queue(), all, "shared_rows_gradient");
+  Accumulator mine = slot.gradient;
+  mine.restart(queue());
+  add_window(queue(), all, {held.begin * row, 0}, mine, {0, 0}, 1, held.size() * row);
+}
+
+void Trainer::Impl::sum_gradients() {
+  for (auto& slot : store.slots()) {
+    if (!slot.gradient) continue;
+    const auto group = partial.find(slot.layout->stages());
+    if (group != partial.end()) group->second.all_reduce(queue(), slot.gradient, "copies_gradient");
+    if (slot.layout->overlaps()) share_rows(slot);
+  }
+  sync->finish();
+  for (auto& slot : store.slots()) {
+    if (slot.gradient) show(Observed::gradient, slot.parameter().name, slot.gradient.finish(queue()));
+  }
+}
+
+double Trainer::Impl::global_norm() {
+  WideTotal squares(queue(), scalar_of(track), "gradient_squares");
+  for (auto& slot : store.slots()) {
+    if (!slot.gradient || !plan::is_primary(*slot.layout, place)) continue;
+    const auto t = static_cast<std::size_t>(place.tp);
+    const auto owned = slot.layout->owned.at(t), held = slot.layout->held.at(t);
+    Tensor gradient = slot.gradient.finish(queue());
+    // Only rows are ever held without being owned: key and value heads, and copies of what no rank cuts.
+    if (owned != held)
+      gradient = gradient.rows(owned.begin - (owned.size() > 0 ? held.begin : owned.begin), owned.size());
+    norms::sum_of_squares(queue(), gradient, squares);
+  }
+  everyone.all_reduce(queue(), squares, "gradient_norm");
+  return std::sqrt(squares.fetch(queue()) * (track == Track::exact ? 0x1p-80 : 1.0)) / scale();
+}
+
+bool Trainer::Impl::agree_on_non_finite() {
+  queue().synchronize();
+  const Tensor overflow(queue(), {"overflow", Dtype::i32, {1}, Category::workspace});
+  upload<std::int32_t>(queue(), overflow, std::array{std::int32_t{queue().device().overflow()}});
+  everyone.all_reduce(queue(), overflow, comm::Operator::bit_or, "overflow");
+  return fetch<std::int32_t>(queue(), overflow)[0] != 0;
+}
+
+// The list of design section 3: 1 and 2 are the schedule's and sum_gradients', 3 is the sync's; 4 unscale (in `exact`
+// lines 6 and 8 divide), 5 agree on non-finite, 6 norm, 7 clip, 8 optimizer, 10 advance.
+void Trainer::Impl::end_of_step(const WideTotal& loss) {
+  sum_gradients();
+  last.norm = global_norm();
+  // One tensor rank of the last stage counts a sample's loss.
+  WideTotal counted(queue(), scalar_of(track), "counted_loss");
+  if (split->first()) copy(queue(), loss.tensor(), counted.tensor());
+  everyone.all_reduce(queue(), counted, "loss");
+  const double total_loss = counted.fetch(queue()) * (track == Track::exact ? 0x1p-40 : 1.0);
   last.clip_factor = workload.clip > 0 ? std::min(1.0, workload.clip / (last.norm + 1e-6)) : 1.0;
-  last.loss.reset();
-  if (queue.device().overflow() || !std::isfinite(last.norm)) {
+  if (agree_on_non_finite() || !std::isfinite(last.norm)) {
     last.skipped = Skipped::non_finite;
     return;
   }
+  show(Observed::norm, last.norm);
+  show(Observed::clip, last.clip_factor);
   if (last.tokens == 0) {
     last.skipped = Skipped::no_label;
     return;
   }
-  last.skipped = Skipped::no;
   last.loss = total_loss / static_cast<double>(last.tokens);
+  show(Observed::loss, *last.loss);
   ++steps_taken;
-  const step::UpdateContext context{workload, scale(), last.clip_factor, last.learning_rate, steps_taken};
+  const step::UpdateContext update{workload, scale(), last.clip_factor, last.learning_rate, steps_taken};
   for (auto& slot : store.slots()) {
-    if (slot.gradient) {
-      optimizer.update(queue, context, slot.parameter, slot.value, slot.gradient.finish(queue), slot.state);
-    }
+    if (!slot.gradient) continue;
+    optimizer.update(queue(), update, slot.parameter(), slot.value, slot.gradient.finish(queue()), slot.state);
+  }
+  for (auto& slot : store.slots()) {
+    show(Observed::parameter, slot.parameter().name, slot.value);
+    for (const auto& state : slot.state) show(Observed::state, state.name(), state);
   }
 }
 
-Trainer::Trainer(Queue& queue, const workload::Workload& workload, Track track, TrainerOptions options)
-    : impl_(std::make_unique<Impl>(queue, workload, track, options)) {}
+Trainer::Trainer(Queue& queue, comm::World& world, const workload::Workload& workload, Track track,
+                 const plan::Plan& plan, Tamper tamper) {
+  if (plan.mesh.ranks() != world.size() || queue.device().rank() != world.rank())
+    throw InternalError("trainer: the plan is for " + std::to_string(plan.mesh.ranks()) + " ranks, the world has " +
+                        std::to_string(world.size()));
+  impl_ = std::make_unique<Impl>(queue, world, workload, track, plan, std::move(tamper));
+}
 Trainer::~Trainer() = default;
 
 StepResult Trainer::step(const workload::Batch& batch) {
   auto& t = *impl_;
-  t.last = {.step = batch.step,
-            .tokens = batch.label_count,
-            .loss = {},
-            .learning_rate = workload::learning_rate(t.workload, batch.step)};
-  t.queue.device().clear_overflow();
-  for (auto& slot : t.store.slots()) {
-    if (slot.gradient) slot.gradient.restart(t.queue);
-  }
-  const WideTotal loss(t.queue, scalar_of(t.track), "loss");
-  const double factor = batch.label_count > 0 ? t.scale() / static_cast<double>(batch.label_count) : 0.0;
-  for (std::int64_t k = 0; k < t.options.microbatches; ++k) {
-    t.microbatch(workload::part(batch, t.options.microbatches, k), loss, factor);
-  }
+  t.begin(batch);
+  t.last.tokens = t.count_labels(batch);
+  const WideTotal loss(t.queue(), scalar_of(t.track), "loss");
+  t.run_schedule(batch, loss);
   t.end_of_step(loss);
-  t.queue.synchronize();
+  t.queue().synchronize();
   return t.last;
 }
 
-std::vector<Observable> Trainer::observe() {
+Observation Trainer::observe() {
   auto& t = *impl_;
-  std::vector<Observable> all;
-  const auto scalar = [&](Observed kind, const char* name, auto value) {
-    all.push_back({t.last.step, kind, name, {1}, std::vector{value}});
-  };
-  if (t.last.skipped != Skipped::non_finite) {
-    if (t.last.loss) scalar(Observed::loss, "loss", *t.last.loss);
-    if (!t.last.loss) all.push_back({t.last.step, Observed::loss, "loss", {0}, std::vector<double>{}});
-    for (auto& slot : t.store.slots()) {
-      if (!slot.gradient) continue;
-      all.push_back({t.last.step, Observed::gradient, slot.parameter.name, slot.parameter.dims,
-                     fetch_values(t.queue, slot.gradient.finish(t.queue))});
-    }
-    scalar(Observed::norm, "norm", t.last.norm);
-    scalar(Observed::clip, "clip", t.last.clip_factor);
-  }
-  scalar(Observed::skipped, "skipped", static_cast<std::int64_t>(t.last.skipped));
-  for (auto& o : parameters()) all.push_back(std::move(o));
-  for (auto& slot : t.store.slots()) {
-    for (std::size_t k = 0; k < slot.state.size(); ++k) {
-      all.push_back({t.last.step, Observed::state, slot.parameter.name + "." + std::string(t.optimizer.states[k]),
-                     slot.parameter.dims, fetch_values(t.queue, slot.state[k])});
-    }
-  }
-  std::ranges::stable_sort(all, {},
-                           [](const Observable& o) { return std::pair<Observed, const std::string&>(o.kind, o.name); });
-  return all;
+  return Observer{t.queue(), t.observers, t.plan, t.optimizer, t.track}.all(t.store, t.last);
 }
 
-std::vector<Observable> Trainer::parameters() {
+Observation Trainer::parameters() {
   auto& t = *impl_;
-  std::vector<Observable> all;
-  for (auto& slot : t.store.slots()) {
-    all.push_back({t.last.step, Observed::parameter, slot.parameter.name, slot.parameter.dims,
-                   fetch_values(t.queue, slot.value)});
-  }
-  return all;
+  return Observer{t.queue(), t.observers, t.plan, t.optimizer, t.track}.parameters(t.store, t.last.step);
 }
 
-const std::vector<SavedBytes>& Trainer::saved_bytes() const { return impl_->saved_bytes; }
+const std::vector<SavedBytes>& Trainer::saved_bytes() const { return impl_->stages.saved_bytes(); }
+std::int64_t Trainer::peak_in_flight() const { return impl_->stages.peak_in_flight(); }
 
 }  // namespace shardproof::engine

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/engine/stage.hpp"
+
+#include <algorithm>
+
+namespace shardproof::engine {
+
+namespace {
+
+Tensor upload_input(Queue& queue, std::string name, const std::vector<std::int32_t>& values) {
+  Tensor tensor(queue, {std::move(name), Dtype::i32, {std::ssize(values)}, Category::workspace});
+  upload<std::int32_t>(queue, tensor, values);
+  return tensor;
+}
+
+Pass pass_of(const Context& context, const workload::Batch& part) {
+  auto& queue = context.queue;
+  return {context,
+          part.step,
+          part.first,
+          part.size(),
+          upload_input(queue, "tokens", part.tokens),
+          upload_input(queue, "labels", part.labels),
+          upload_input(queue, "documents", part.documents)};
+}
+
+}  // namespace
+
+Stages::Stages(const Context& context, ParameterStore& store, const plan::Plan& plan, const plan::Place& place)
+    : context_(context), plan_(plan), place_(place) {
+  const std::int64_t stages = plan.stages();
+  for (std::int64_t stage = 0; stage < stages; ++stage) {
+    if (plan::rank_of_stage(stage, plan.mesh.size(plan::Axis::pp)) != place.pp) continue;
+    const auto layers = plan.layout.stage_layers[static_cast<std::size_t>(stage)];
+    Parts parts{.embedding = {}, .first_layer = layers.begin, .blocks = {}, .head = {}};
+    if (stage == 0) parts.embedding.emplace(store);
+    for (auto layer = layers.begin; layer < layers.end; ++layer)
+      parts.blocks.emplace_back(store, context.workload, layer);
+    if (stage == stages - 1) parts.head.emplace(store, context.workload);
+    parts_.emplace(stage, std::move(parts));
+  }
+}
+
+void Stages::start(const workload::Batch& batch, double factor, const WideTotal& loss) {
+  batch_ = &batch, factor_ = factor, loss_ = &loss;
+  in_flight_.clear();
+}
+
+workload::Batch Stages::batch_of(std::int64_t microbatch) const {
+  const auto parts = plan_.strategy.microbatches;
+  return workload::part(*batch_, plan_.mesh.size(plan::Axis::dp) * parts, place_.dp * parts + microbatch);
+}
+
+Tensor Stages::boundary(std::int64_t microbatch) {
+  const auto& w = context_.workload;
+  return {context_.queue,
+          {"stage_boundary",
+           scalar_of(context_.track),
+           {batch_of(microbatch).size() * w.sequence, w.hidden},
+           Category::activation}};
+}
+
+std::int64_t Stages::activation_bytes() const { return context_.queue.device().memory().current(Category::activation); }
+
+Stages::InFlight& Stages::in_flight(std::int64_t stage, std::int64_t microbatch) {
+  return in_flight_.at({stage, microbatch});
+}
+
+Tensor Stages::forward(std::int64_t stage, std::int64_t microbatch, Tensor input) {
+  auto& parts = this->parts(stage);
+  const auto place =
+      in_flight_.emplace(std::pair{stage, microbatch}, InFlight{pass_of(context_, batch_of(microbatch)), {}, {}, {}});
+  auto& [pass, embedding, head, blocks] = place.first->second;
+  peak_in_flight_ = std::max(peak_in_flight_, std::ssize(in_flight_));
+  blocks.resize(parts.blocks.size());
+  const bool measure = !parts.measured;
+  // A part owns the memory of its input, not that of its output: the next part saves that.
+  const auto saved = [&, &pass = pass](const std::string& part, std::int64_t before, const Tensor& output) {
+    if (measure) saved_bytes_.push_back({part, activation_bytes() - before - (output ? output.bytes() : 0)});
+    if (output && context_.tamper.activation) context_.tamper.activation(pass.step, part, context_.queue, output);
+  };
+
+  Tensor x = std::move(input);
+  auto before = activation_bytes();
+  if (parts.embedding) {
+    x = parts.embedding->forward(pass, embedding);
+    saved("embedding", before, x);
+  }
+  for (std::size_t l = 0; l < parts.blocks.size(); ++l) {
+    before = activation_bytes() - x.bytes();
+    x = parts.blocks[l].forward(pass, x, blocks[l]);
+    saved("blocks." + std::to_string(parts.first_layer + static_cast<std::int64_t>(l)), before, x);
+  }
+  if (parts.head) {
+    before = activation_bytes() - x.bytes();
+    parts.head->forward(pass, x, *loss_, head);
+    saved("head", before, {});
+    x = Tensor();
+  }
+  parts.measured = true;
+  return x;
+}
+
+Tensor Stages::go_back(std::int64_t stage, std::int64_t microbatch, Tensor d, bool weights) {
+  auto& parts = this->parts(stage);
+  auto& [pass, embedding, head, blocks] = in_flight(stage, microbatch);
+  if (parts.head) {
+    d = parts.head->backward_input(pass, factor_, head);
+    if (weights) parts.head->backward_weight(pass, head);
+  }
+  for (std::size_t l = blocks.size(); l-- > 0;) {
+    d = parts.blocks[l].backward_input(pass, d, blocks[l]);
+    if (weights) parts.blocks[l].backward_weight(pass, blocks[l]);
+  }
+  if (!parts.embedding) return d;
+  parts.embedding->backward_input(pass, d, embedding);
+  d = Tensor();
+  if (weights) parts.embedding->backward_weight(pass, embedding);
+  return d;
+}
+
+Tensor Stages::backward_input(std::int64_t stage, std::int64_t microbatch, Tensor output_gradient) {
+  return go_back(stage, microbatch, std::move(output_gradient), false);
+}
+
+Tensor Stages::backward(std::int64_t stage, std::int64_t microbatch, Tensor output_gradient) {
+  Tensor d = go_back(stage, microbatch, std::move(output_gradient), true);
+  in_flight_.erase({stage, microbatch});
+  return d;
+}
+
+void Stages::backward_weight(std::int64_t stage, std::int64_t microbatch) {
+  auto& parts = this->parts(stage);
+  auto& [pass, embedding, head, blocks] = in_flight(stage, microbatch);
+  if (parts.head) parts.head->backward_weight(pass, head);
+  for (std::size_t l = blocks.size(); l-- > 0;) parts.blocks[l].backward_weight(pass, blocks[l]);
+  if (parts.embedding) parts.embedding->backward_weight(pass, embedding);
+  in_flight_.erase({stage, microbatch});
+}
+
+}  // namespace shardproof::engine

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/pipeline_parallel/executor.hpp"
+
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::pipeline_parallel {
+
+Executor::Executor(Queue& queue, comm::Communicator pipeline, std::int64_t stages)
+    : queue_(queue), pipeline_(std::move(pipeline)), stages_(stages) {}
+
+bool Executor::is_mine(std::int64_t stage) const {
+  return plan::rank_of_stage(stage, pipeline_.size()) == pipeline_.place();
+}
+
+Tensor Executor::take(Way way, std::int64_t stage, std::int64_t microbatch, step::StageProgram& program) {
+  const std::int64_t from = stage - static_cast<std::int64_t>(way);
+  if (!is_stage(from)) return {};
+  if (is_mine(from)) {
+    auto node = handed_[way == Way::backward].extract({stage, microbatch});
+    if (node.empty()) throw InternalError("pipeline: nothing was handed to stage " + std::to_string(stage));
+    return std::move(node.mapped());
+  }
+  Tensor tensor = program.boundary(microbatch);
+  pipeline_.receive(queue_, tensor, plan::rank_of_stage(from, pipeline_.size()),
+                    way == Way::forward ? "stage_output" : "stage_output_gradient");
+  return tensor;
+}
+
+void Executor::give(Way way, std::int64_t stage, std::int64_t microbatch, const Tensor& tensor) {
+  const std::int64_t to = stage + static_cast<std::int64_t>(way);
+  if (!is_stage(to)) return;
+  if (is_mine(to)) {
+    handed_[way == Way::backward][{to, microbatch}] = tensor;
+    return;
+  }
+  pipeline_.send(queue_, tensor, plan::rank_of_stage(to, pipeline_.size()),
+                 way == Way::forward ? "stage_output" : "stage_output_gradient");
+}
+
+void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram& program,
+                   const std::function<void(const plan::Action&)>& done) {
+  using plan::ActionKind;
+  for (const auto& action : actions) {
+    const auto [stage, kind, microbatch] = action;
+    switch (kind) {
+      case ActionKind::forward:
+        give(Way::forward, stage, microbatch,
+             program.forward(stage, microbatch, take(Way::forward, stage, microbatch, program)));
+        break;
+      case ActionKind::backward_input:
+        give(Way::backward, stage, microbatch,
+             program.backward_input(stage, microbatch, take(Way::backward, stage, microbatch, program)));
+        break;
+      case ActionKind::backward_weight: program.backward_weight(stage, microbatch); break;
+      case ActionKind::backward:
+        give(Way::backward, stage, microbatch,
+             program.backward(stage, microbatch, take(Way::backward, stage, microbatch, program)));
+        break;
+      case ActionKind::update:
+        throw NotSupported("pipeline: " + plan::print(action) + ": updates inside of a schedule are not executed");
+    }
+    done(action);
+  }
+}
+
+}  // namespace shardproof::pipeline_parallel

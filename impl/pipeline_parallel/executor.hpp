@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executes one rank's part of a schedule. Sends and receives are derived from it: an action's input is received just
+// before it, its output is sent just after it; between stages of one rank tensors are handed over.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "impl/comm/communicator.hpp"
+#include "impl/plan/schedule.hpp"
+#include "impl/step/stage_program.hpp"
+
+namespace shardproof::pipeline_parallel {
+
+class Executor {
+ public:
+  /// `pipeline`: the ranks of the pipeline in the order of their pp coordinate.
+  Executor(Queue& queue, comm::Communicator pipeline, std::int64_t stages);
+
+  /// Runs the actions in order; `done` is called after each.
+  void run(const std::vector<plan::Action>& actions, step::StageProgram& program,
+           const std::function<void(const plan::Action&)>& done);
+
+ private:
+  enum class Way : std::int8_t { forward = 1, backward = -1 };
+  /// What comes into `stage` on its way; an empty tensor at the end of the pipeline.
+  Tensor take(Way way, std::int64_t stage, std::int64_t microbatch, step::StageProgram& program);
+  /// Passes on what leaves it.
+  void give(Way way, std::int64_t stage, std::int64_t microbatch, const Tensor& tensor);
+  bool is_stage(std::int64_t stage) const { return stage >= 0 && stage < stages_; }
+  bool is_mine(std::int64_t stage) const;
+
+  Queue& queue_;
+  comm::Communicator pipeline_;
+  std::int64_t stages_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Tensor> handed_[2];  // by receiving stage and microbatch
+};
+
+}  // namespace shardproof::pipeline_parallel
