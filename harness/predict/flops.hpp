@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "harness/predict/holding.hpp"
 #include "suites/workload/workload.hpp"
 
 namespace shardproof::predict {
@@ -20,5 +21,8 @@ struct Flops {
 /// Of a step over `samples`; microbatches do not matter. Without frozen weights, kv_heads = heads and mlp_hidden = 4
 /// hidden the total is 72 B l s h^2 (1 + s/6h + v/12hl): their eq. (7).
 Flops flops(const workload::Workload& workload, std::int64_t samples);
+/// Of the part that a rank holds. Keys and values of a head that several tensor ranks hold are computed by each, and so
+/// are their weights' gradients; their share of the input gradient by the lowest alone.
+Flops flops(const workload::Workload& workload, const Holding& holding, std::int64_t samples);
 
 }  // namespace shardproof::predict

@@ -62,6 +62,21 @@ TEST(Korthikanti2022, BlockBytesAreEquation1) {
   }
 }
 
+TEST(Korthikanti2022, BlockBytesAreEquation2) {
+  const auto t = paper().at("block_bytes_tensor").at("tensor_ranks").get<std::int64_t>();
+  for (const Model& model : models()) {
+    const auto& w = model.workload;
+    const plan::Strategy strategy{.tp = t};
+    const std::int64_t sbh = w.sequence * model.microbatch * w.hidden;
+    for (std::int64_t k = 0; k < t; ++k) {
+      // 3 t times both sides, for whole numbers.
+      EXPECT_EQ(3 * t * saved_block_bytes(w, holding(w, strategy, 0, k), half, model.microbatch),
+                sbh * (3 * t * 10 + 3 * 24 + 3 * 5 * w.heads * w.sequence / w.hidden))
+          << model.name;
+    }
+  }
+}
+
 TEST(Korthikanti2022, AttentionsShareOfABlockIsTheirs) {
   std::map<std::string, workload::Workload> by_name;
   for (const Model& model : models()) by_name[model.name] = model.workload;

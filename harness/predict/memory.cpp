@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/predict/memory.hpp"
 
-#include <numeric>
-
-#include "harness/predict/shape.hpp"
-
 namespace shardproof::predict {
 
 RoleBytes role_bytes(Track track) {
@@ -14,16 +10,10 @@ RoleBytes role_bytes(Track track) {
       .activation = scalar, .statistic = scalar, .mask = 1, .parameter = scalar, .gradient = scalar, .state = state};
 }
 
-std::int64_t parameter_count(const workload::Workload& workload) {
-  const Shape w(workload);
-  const std::int64_t block = 2 * w.h * (w.h + w.k + w.m) + 7 * w.h + 2 * w.k + w.m;
-  const std::int64_t head = workload.tied_head ? 0 : w.v * w.h;
-  const std::int64_t unused = std::accumulate(workload.unused.begin(), workload.unused.end(), std::int64_t{0});
-  return (w.v + w.s) * w.h + w.own_blocks() * block + 2 * w.h + head + unused;
-}
+std::int64_t parameter_count(const workload::Workload& workload) { return count(workload, whole(workload)).elements; }
 
 std::int64_t trainable_count(const workload::Workload& workload) {
-  return parameter_count(workload) - frozen_count(workload);
+  return count(workload, whole(workload)).trainable_elements;
 }
 
 std::int64_t state_tensors(workload::OptimizerKind optimizer) {
@@ -53,33 +43,58 @@ std::int64_t saved_embedding_bytes(const workload::Workload& workload, const Rol
   return workload.dropout > 0 ? w.s * samples * w.h * bytes.mask : 0;
 }
 
-std::int64_t saved_block_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples) {
+std::int64_t saved_block_bytes(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes,
+                               std::int64_t samples) {
   const Shape w(workload);
   const std::int64_t rows = w.s * samples;
-  const std::int64_t scores = w.a * w.s * w.s * samples;
-  // The inputs and outputs of both norms, the query and the attention's output; key and value; around the activation.
-  std::int64_t total = rows * (6 * w.h + 2 * w.k + 2 * w.m) * bytes.activation + scores * bytes.activation;
-  total += 4 * rows * bytes.statistic;
+  const std::int64_t scores = holding.a * w.s * w.s * samples;
+  // Whole: inputs and outputs of both norms. Cut: the query and the attention's output; key and value; around the
+  // activation; the scores.
+  std::int64_t total = rows * (4 * w.h + 2 * holding.q + 2 * holding.k + 2 * holding.m) * bytes.activation;
+  total += scores * bytes.activation + 4 * rows * bytes.statistic;
   if (workload.dropout > 0) total += scores * (bytes.activation + bytes.mask) + 2 * rows * w.h * bytes.mask;
   return total;
 }
 
-std::int64_t saved_head_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples) {
+std::int64_t saved_head_bytes(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes,
+                              std::int64_t samples) {
   const Shape w(workload);
-  return w.s * samples * ((2 * w.h + w.v) * bytes.activation + 4 * bytes.statistic);
+  return w.s * samples * ((2 * w.h + holding.v) * bytes.activation + 4 * bytes.statistic);
+}
+
+std::int64_t saved_block_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples) {
+  return saved_block_bytes(workload, whole(workload), bytes, samples);
+}
+
+std::int64_t saved_head_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples) {
+  return saved_head_bytes(workload, whole(workload), bytes, samples);
+}
+
+Memory memory(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes, std::int64_t largest,
+              std::int64_t in_flight) {
+  const Count held = count(workload, holding);
+  const auto embedding = [&](std::int64_t samples) {
+    return holding.is_first ? saved_embedding_bytes(workload, bytes, samples) : 0;
+  };
+  const auto block = [&](std::int64_t samples) {
+    return holding.layers.size() > 0 ? saved_block_bytes(workload, holding, bytes, samples) : 0;
+  };
+  const auto head = [&](std::int64_t samples) {
+    return holding.is_last ? saved_head_bytes(workload, holding, bytes, samples) : 0;
+  };
+  return {.parameter = held.elements * bytes.parameter,
+          .gradient = held.trainable_elements * bytes.gradient,
+          .optimizer_state = held.trainable_elements * state_tensors(workload.optimizer) * bytes.state,
+          .saved_embedding = embedding(largest),
+          .saved_block = block(largest),
+          .saved_head = head(largest),
+          .saved = embedding(in_flight) + holding.layers.size() * block(in_flight) + head(in_flight)};
 }
 
 Memory memory(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples,
               std::int64_t microbatches) {
   const std::int64_t largest = (samples + microbatches - 1) / microbatches;
-  Memory result{.parameter = parameter_bytes(workload, bytes),
-                .gradient = gradient_bytes(workload, bytes),
-                .optimizer_state = state_bytes(workload, bytes),
-                .saved_embedding = saved_embedding_bytes(workload, bytes, largest),
-                .saved_block = saved_block_bytes(workload, bytes, largest),
-                .saved_head = saved_head_bytes(workload, bytes, largest)};
-  result.saved = result.saved_embedding + workload.layers * result.saved_block + result.saved_head;
-  return result;
+  return memory(workload, whole(workload), bytes, largest, largest);
 }
 
 }  // namespace shardproof::predict

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed forms of a one-device run's memory, written by hand from reference/ARITHMETIC.md, sections 4, 9 and 11, as
-// polynomials in the workload's sizes and in the bytes of each role. They never see the tensors of a run, nor
-// workload::parameters(): a form that disagrees with the memory ledger is a finding.
+// Closed forms of memory, written by hand from reference/ARITHMETIC.md, sections 4, 9 and 11, as polynomials in the
+// workload's sizes, in the widths that a rank holds, and in the bytes of each role. They never see the tensors of a
+// run, nor workload::parameters(), nor plan::Layout's: a form that disagrees with the memory ledger is a finding. Those
+// without a Holding are one device's.
 #pragma once
 
 #include <cstdint>
 
+#include "harness/predict/holding.hpp"
 #include "kernels/core/track.hpp"
 #include "suites/workload/workload.hpp"
 
@@ -29,22 +31,31 @@ std::int64_t parameter_bytes(const workload::Workload& workload, const RoleBytes
 std::int64_t gradient_bytes(const workload::Workload& workload, const RoleBytes& bytes);
 std::int64_t state_bytes(const workload::Workload& workload, const RoleBytes& bytes);
 
-/// What each part of the model keeps from forward to backward, for a microbatch of `samples`, attention=stored.
-/// At 2 bytes, with dropout, without statistics, kv_heads = heads and mlp_hidden = 4 hidden, a block is
-/// sbh(34 + 5as/h): Korthikanti et al. 2022, eq. (1).
+/// What each part of the model keeps from forward to backward, for a microbatch of `samples`, attention=stored. At 2
+/// bytes, with dropout, without statistics, kv_heads = heads and mlp_hidden = 4 hidden, a block is sbh(34 + 5as/h) on
+/// one device and sbh(10 + 24/t + 5as/(ht)) on one of t tensor ranks: Korthikanti et al. 2022, eq. (1) and (2).
 std::int64_t saved_embedding_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
 std::int64_t saved_block_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
+std::int64_t saved_block_bytes(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes,
+                               std::int64_t samples);
 /// Final norm, logits and the softmax's row statistics.
 std::int64_t saved_head_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
+std::int64_t saved_head_bytes(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes,
+                              std::int64_t samples);
 
-/// The above together, for steps of `samples` in `microbatches` parts: what a run holds at least. What it holds besides
-/// (workspace, gradients of activations, batch) has no form.
+/// The above together: what a run holds at least. What it holds besides (workspace, gradients of activations, batch,
+/// messages) has no form.
 struct Memory {
   std::int64_t parameter = 0, gradient = 0, optimizer_state = 0;
   std::int64_t saved_embedding = 0, saved_block = 0, saved_head = 0;  ///< of the largest microbatch; of one block
-  std::int64_t saved = 0;                                             ///< of all parts of the largest microbatch
+  std::int64_t saved = 0;  ///< of all parts, of all microbatches that are in flight at once
   std::int64_t total() const { return parameter + gradient + optimizer_state + saved; }
 };
+/// Of a rank with this holding. `largest`: samples of its largest microbatch, `in_flight`: the most samples at once. A
+/// part that the rank does not run saves nothing.
+Memory memory(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes, std::int64_t largest,
+              std::int64_t in_flight);
+/// Of one device, for steps of `samples` in `microbatches` parts.
 Memory memory(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples,
               std::int64_t microbatches = 1);
 

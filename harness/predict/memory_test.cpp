@@ -54,6 +54,15 @@ TEST(PredictedMemory, CountsTheParametersOfRandomWorkloads) {
   }
 }
 
+TEST(PredictedMemory, ManyStarsInAPatternTakeNoTime) {
+  Workload w = workload::load("tiny");
+  w.frozen = {std::string(200, '*') + "bias", std::string("*o*o*o*o*o*o*o*o*o*o*o*o*o*o*o*o*o*o*o*")};
+  std::int64_t biases = 0;
+  for (const workload::Parameter& parameter : workload::parameters(w))
+    if (parameter.name.ends_with("bias")) biases += parameter.elements();
+  EXPECT_EQ(parameter_count(w) - trainable_count(w), biases);
+}
+
 TEST(PredictedMemory, KnowsThePublishedSizeOfGpt2) {
   // What the released model "gpt2" (Radford et al. 2019) holds, head tied.
   EXPECT_EQ(parameter_count(workload::load("gpt2-124m")), 124'439'808);

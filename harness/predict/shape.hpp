@@ -12,17 +12,16 @@ namespace shardproof::predict {
 struct Shape {
   explicit Shape(const workload::Workload& workload);
 
-  std::int64_t l, s, h, a;  ///< layers, sequence, hidden, heads
-  std::int64_t k, m, v;     ///< width of keys and values, hidden width of the MLP, vocabulary
-  bool shared;              ///< two layers use one block's parameters
+  std::int64_t l, s, h, a;                         ///< layers, sequence, hidden, heads
+  std::int64_t d, g;                               ///< width of a head; query heads that read one key/value head
+  std::int64_t k, m, v;                            ///< width of keys and values, hidden width of the MLP, vocabulary
+  std::int64_t first_site = -1, second_site = -1;  ///< the layers that share a block; -1: none do
 
-  std::int64_t own_blocks() const { return l - (shared ? 1 : 0); }
+  /// The layer whose parameters a layer uses.
+  std::int64_t owner(std::int64_t layer) const { return layer == second_site ? first_site : layer; }
 };
 
 /// Whether a parameter of this name is frozen. `*` in a pattern matches any run of characters.
 bool is_frozen(const workload::Workload& workload, std::string_view name);
-
-/// Elements of the frozen parameters.
-std::int64_t frozen_count(const workload::Workload& workload);
 
 }  // namespace shardproof::predict
