@@ -18,15 +18,18 @@ namespace {
 // (0.67e9, 2.9e9, 6.6e9 at the shape of `laptop`). In f64 and native two oracles run: double and float.
 constexpr double exact_rate = 0.4e9, double_rate = 1.6e9, float_rate = 3.2e9;
 
+predict::Memory memory_of(const TrainingJob& job, Track track) {
+  return predict::memory(job.workload, predict::role_bytes(track), largest_batch(job.workload),
+                         job.strategy.microbatches);
+}
+
+}  // namespace
+
 std::int64_t largest_batch(const workload::Workload& workload) {
   return workload.samples > 0 ? std::min(workload.batch, workload.samples) : workload.batch;
 }
 
-predict::Memory memory_of(const TrainingJob& job, Track track) {
-  return predict::memory(job.workload, predict::role_bytes(track), largest_batch(job.workload), job.microbatches);
-}
-
-}  // namespace
+predict::Memory memory_needed(const TrainingJob& job) { return memory_of(job, job.track); }
 
 double oracle_seconds(const workload::Workload& workload, Track track, std::int64_t samples, std::int64_t steps) {
   const double multiply_adds = predict::flops(workload, samples).total() / 2 * static_cast<double>(steps);
@@ -35,7 +38,7 @@ double oracle_seconds(const workload::Workload& workload, Track track, std::int6
 
 JudgedPart judged_part(const TrainingJob& job, double seconds_allowed) {
   JudgedPart part{job, std::min(judged_steps, job.workload.steps), "full"};
-  const std::int64_t samples = largest_batch(job.workload), few = std::max<std::int64_t>(job.microbatches, 2);
+  const std::int64_t samples = largest_batch(job.workload), few = std::max<std::int64_t>(job.strategy.microbatches, 2);
   if (oracle_seconds(job.workload, job.track, samples, part.steps) <= seconds_allowed) return part;
   part.job.workload.batch = std::min(samples, few);
   if (oracle_seconds(job.workload, job.track, part.job.workload.batch, part.steps) > seconds_allowed) part.steps = 1;
@@ -45,7 +48,7 @@ JudgedPart judged_part(const TrainingJob& job, double seconds_allowed) {
 }
 
 Footprint footprint(const TrainingJob& job, const JudgedPart* judged) {
-  const predict::Memory own = memory_of(job, job.track);
+  const predict::Memory own = memory_needed(job);
   Footprint bytes{.training = own.total()};
   if (!judged) return bytes;
   // One step's observables, and beside each oracle those of its own: within a quarter of what `laptop` takes.
@@ -58,8 +61,9 @@ Footprint footprint(const TrainingJob& job, const JudgedPart* judged) {
   return bytes;
 }
 
-void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes) {
-  const predict::Memory own = memory_of(job, job.track);
+void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes,
+                      std::string_view without) {
+  const predict::Memory own = memory_needed(job);
   const std::string needs = fmt::format(
       "workload \"{}\" needs at least {} in track {} (parameters {}, gradients {}, optimizer state {}, saved tensors "
       "{})",
@@ -71,10 +75,8 @@ void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int
     throw OutOfMemory(fmt::format("{}, more than this machine's {}", needs, print_bytes(machine_bytes)));
   const Footprint bytes = footprint(job, judged);
   if (bytes.training + bytes.judging > machine_bytes)
-    throw OutOfMemory(
-        fmt::format("{}, and judging it another {}, together more than this machine's {}: --no-check runs "
-                    "it unchecked",
-                    needs, print_bytes(bytes.judging), print_bytes(machine_bytes)));
+    throw OutOfMemory(fmt::format("{}, and judging it another {}, together more than this machine's {}: {}", needs,
+                                  print_bytes(bytes.judging), print_bytes(machine_bytes), without));
 }
 
 }  // namespace shardproof::harness

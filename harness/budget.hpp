@@ -4,10 +4,17 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "harness/predict/memory.hpp"
 #include "harness/training.hpp"
 
 namespace shardproof::harness {
+
+/// Samples of the largest batch.
+std::int64_t largest_batch(const workload::Workload& workload);
+/// What training with that batch holds at least.
+predict::Memory memory_needed(const TrainingJob& job);
 
 /// Bytes that a run holds at least.
 struct Footprint {
@@ -36,6 +43,8 @@ JudgedPart judged_part(const TrainingJob& job, double seconds_allowed = oracle_s
 Footprint footprint(const TrainingJob& job, const JudgedPart* judged);
 
 /// Throws OutOfMemory, naming what is needed by kind, where the job exceeds its device memory or this machine's.
-void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes);
+/// `without`: how the same runs without oracles.
+void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes,
+                      std::string_view without = "--no-check runs it unchecked");
 
 }  // namespace shardproof::harness

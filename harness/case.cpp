@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/case.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -21,10 +23,50 @@ constexpr std::string_view example = "tiny dropout=0.1 | dp1 microbatches=3 | 1 
   throw BadInput(fmt::format("case \"{}\": {}; a case is written as \"{}\"", text, why, example));
 }
 
+bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+/// The words of a part, in which quotes are not seen.
 std::vector<std::string> words_of(std::string_view text) {
   std::istringstream stream{std::string(text)};
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.front() != '"' && std::ranges::none_of(word, is_blank) &&
+                     word.find('|') == std::string::npos;
+  if (plain) return word;
+  std::string text(1, '"');
+  for (const char c : word) {
+    if (c == '"' || c == '\\') text.push_back('\\');
+    text.push_back(c);
+  }
+  text.push_back('"');
+  return text;
+}
+
+/// Takes the words up to the first '|' outside quotes from the text.
+std::vector<std::string> take_words(std::string_view& text) {
+  std::vector<std::string> words;
+  std::size_t i = 0;
+  while (i < text.size() && text[i] != '|') {
+    if (is_blank(text[i])) {
+      ++i;
+      continue;
+    }
+    std::string& word = words.emplace_back();
+    if (text[i] != '"') {
+      for (; i < text.size() && !is_blank(text[i]) && text[i] != '|'; ++i) word += text[i];
+      continue;
+    }
+    for (++i; i < text.size() && text[i] != '"'; ++i) {
+      if (text[i] == '\\' && i + 1 < text.size()) ++i;
+      word += text[i];
+    }
+    if (i++ == text.size()) refuse(text, "a quote is open");
+  }
+  text.remove_prefix(i);
   return words;
 }
 
@@ -42,38 +84,40 @@ std::vector<std::string> parts_of(std::string_view text) {
 }  // namespace
 
 std::string print(const Case& value) {
-  std::string text = value.workload;
-  for (const auto& setting : value.settings) text += " " + setting;
+  std::string text = quoted(value.workload);
+  for (const auto& setting : value.settings) text += " " + quoted(setting);
   return fmt::format("{} | {} | {} rank{} | {} | cpu | threads", text, value.strategy, value.ranks,
                      value.ranks == 1 ? "" : "s", name_of(value.track));
 }
 
 Case parse_case(std::string_view text) {
-  const auto parts = parts_of(text);
-  if (parts.size() != 6) refuse(text, fmt::format("{} parts, not 6", parts.size()));
-  const auto workload = words_of(parts[0]), ranks = words_of(parts[2]);
+  std::string_view rest = text;
+  const auto workload = take_words(rest);
+  const auto parts = rest.empty() ? std::vector<std::string>() : parts_of(rest.substr(1));
+  if (parts.size() != 5) refuse(text, fmt::format("{} parts, not 6", parts.size() + 1));
+  const auto ranks = words_of(parts[1]);
   if (workload.empty()) refuse(text, "no workload");
-  if (parts[1].empty()) refuse(text, "no strategy");
+  if (parts[0].empty()) refuse(text, "no strategy");
   Case value;
   value.workload = workload[0];
   value.settings.assign(workload.begin() + 1, workload.end());
   for (const auto& setting : value.settings) {
     if (setting.find('=') == setting.npos) refuse(text, fmt::format("\"{}\" is not KEY=VALUE", setting));
   }
-  value.strategy = parts[1];
+  value.strategy = parts[0];
   const auto count = ranks.size() == 2 ? parse_number<std::int64_t>(ranks[0]) : std::nullopt;
   if (!count || *count < 1 || ranks[1] != (*count == 1 ? "rank" : "ranks")) {
-    refuse(text, fmt::format("\"{}\" is no number of ranks", parts[2]));
+    refuse(text, fmt::format("\"{}\" is no number of ranks", parts[1]));
   }
   value.ranks = *count;
   try {
-    value.track = track_named(parts[3]);
+    value.track = track_named(parts[2]);
   } catch (const BadInput& error) {
     refuse(text, error.what());
   }
-  if (parts[4] != "cpu") refuse(text, fmt::format("\"{}\" is no device that this program has (cpu)", parts[4]));
-  if (parts[5] != "threads")
-    refuse(text, fmt::format("\"{}\" is no transport that this program has (threads)", parts[5]));
+  if (parts[3] != "cpu") refuse(text, fmt::format("\"{}\" is no device that this program has (cpu)", parts[3]));
+  if (parts[4] != "threads")
+    refuse(text, fmt::format("\"{}\" is no transport that this program has (threads)", parts[4]));
   return value;
 }
 

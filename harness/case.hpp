@@ -12,8 +12,8 @@
 namespace shardproof::harness {
 
 struct Case {
-  std::string workload;               ///< a built-in name, random:SEED:INDEX, or a file; no space, no '|'
-  std::vector<std::string> settings;  ///< KEY=VALUE, the same
+  std::string workload;               ///< a built-in name, random:SEED:INDEX, or a file
+  std::vector<std::string> settings;  ///< KEY=VALUE
   std::string strategy = "dp1";
   std::int64_t ranks = 1;
   Track track = Track::exact;
@@ -22,7 +22,8 @@ struct Case {
 };
 
 /// "tiny dropout=0.1 | dp1 microbatches=3 | 1 rank | exact | cpu | threads": the filter, the record's key, and what
-/// `shardproof check` takes. Parses back.
+/// `shardproof check` takes. A word of the workload's part that has a blank or '|' in it, or begins with '"', stands in
+/// double quotes, with a backslash before '"' and backslash. Parses back.
 std::string print(const Case& value);
 /// Throws BadInput naming the part that is wrong.
 Case parse_case(std::string_view text);

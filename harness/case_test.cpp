@@ -12,11 +12,15 @@ TEST(Case, PrintsAndParsesBack) {
   for (const Case& value :
        {Case{"tiny", {}, "dp1", 1, Track::exact},
         Case{"random:1:17", {"steps=4"}, "dp1 microbatches=3", 1, Track::native},
-        Case{"a/b.json", {"documents=4,3", "frozen=*.bias,blocks.0.*"}, "dp2 pp2", 4, Track::f64}}) {
+        Case{"a/b.json", {"documents=4,3", "frozen=*.bias,blocks.0.*"}, "dp2 pp2", 4, Track::f64},
+        Case{"my file.json", {"corpus=/a b'c/t.txt", "name=a|b"}, "dp1", 1, Track::exact},
+        Case{"\"x\"", {"corpus=\\ \"", "frozen=[\"*.bias\"]", "name=two\tblanks "}, "dp1", 1, Track::exact}}) {
     EXPECT_EQ(parse_case(print(value)), value) << print(value);
   }
   EXPECT_EQ(print({"tiny", {"dropout=0.1"}, "dp1 microbatches=3", 1, Track::exact}),
             "tiny dropout=0.1 | dp1 microbatches=3 | 1 rank | exact | cpu | threads");
+  EXPECT_EQ(print({"tiny", {"corpus=my file", "frozen=[\"a\"]"}, "dp1", 1, Track::exact}),
+            "tiny \"corpus=my file\" frozen=[\"a\"] | dp1 | 1 rank | exact | cpu | threads");
   EXPECT_EQ(parse_case("  tiny   a=1|dp1  microbatches=2|  2 ranks |f64| cpu|threads "),
             (Case{"tiny", {"a=1"}, "dp1 microbatches=2", 2, Track::f64}));
 }
@@ -28,7 +32,8 @@ TEST(Case, WhatIsNoCaseIsRefused) {
         "tiny dropout | dp1 | 1 rank | exact | cpu | threads", "tiny | dp1 | 1 | exact | cpu | threads",
         "tiny | dp1 | 0 ranks | exact | cpu | threads", "tiny | dp1 | 2 rank | exact | cpu | threads",
         "tiny | dp1 | x ranks | exact | cpu | threads", "tiny | dp1 | 1 rank | bf16 | cpu | threads",
-        "tiny | dp1 | 1 rank | exact | cuda | threads", "tiny | dp1 | 1 rank | exact | cpu | mpi"}) {
+        "tiny \"a=1 | dp1 | 1 rank | exact | cpu | threads", "tiny | dp1 | 1 rank | exact | cuda | threads",
+        "tiny | dp1 | 1 rank | exact | cpu | mpi"}) {
     EXPECT_THROW(parse_case(text), BadInput) << text;
   }
 }

@@ -2,9 +2,9 @@
 #include "harness/check.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -35,29 +35,40 @@ std::vector<Selected> select(const Suite& suite, const Selection& selection) {
   return selected;
 }
 
-void check_all(std::span<const Selected> cases, std::int64_t threads, const Environment& environment,
-               const std::function<void(const Selected&, const Checked&)>& ended) {
-  std::atomic<std::size_t> next = 0;
+CaseSource one_by_one(std::span<const Selected> cases) {
+  return [cases, next = std::size_t{0}]() mutable -> std::optional<Selected> {
+    if (next == cases.size()) return std::nullopt;
+    return cases[next++];
+  };
+}
+
+void check_all(const CaseSource& cases, std::int64_t threads, const Environment& environment,
+               const std::function<void(const Selected&, const Checked&)>& ended, const CheckOptions& options) {
   std::mutex mutex;
   std::exception_ptr error;
+  const auto next = [&]() -> std::optional<Selected> {
+    const std::lock_guard lock(mutex);
+    return error ? std::nullopt : cases();
+  };
   const auto work = [&] {
-    for (auto k = next++; k < cases.size(); k = next++) {
-      try {
-        const Checked checked = check_case(*cases[k].value, cases[k].entry->shows, environment);
+    try {
+      while (const auto selected = next()) {
+        const Checked checked = check_case(*selected->value, selected->entry->shows, environment, options);
         const std::lock_guard lock(mutex);
         if (error) return;
-        ended(cases[k], checked);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-        next = cases.size();
-        return;
+        ended(*selected, checked);
       }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
     }
   };
   {
     std::vector<std::jthread> others;
-    for (std::int64_t t = 1; t < std::min(threads, std::ssize(cases)); ++t) others.emplace_back(work);
+    try {
+      for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(work);
+    } catch (const std::system_error&) {  // as many as this process may have
+    }
     work();
   }
   if (error) std::rethrow_exception(error);
@@ -68,11 +79,15 @@ void Tally::add(const Selected& selected, const Checked& checked) {
   auto count = std::ranges::find(counts_, selected.entry, &Count::entry);
   if (count == counts_.end()) count = counts_.insert(counts_.end(), {.entry = selected.entry});
   ++count->all;
-  count->pass += record.verdict == Verdict::pass ? 1 : 0;
   count->unsupported += record.verdict == Verdict::unsupported ? 1 : 0;
   verdicts_.emplace_back(record.track, record.verdict);
   if (record.verdict != Verdict::unsupported) codes_.push_back(checked.code);
   compared_ += record.compared;
+  if (record.track == Track::exact && record.verdict == Verdict::pass) {
+    auto& seen = digests_[record.workload_hash];
+    if (std::ranges::find(seen, record.digest, &Seen::digest) == seen.end())
+      seen.push_back({record.case_text, record.digest});
+  }
   for (const auto& [name, value] : record.figures) {
     if (name != "error_over_bound" || value <= worst_) continue;
     worst_ = value;
@@ -92,8 +107,18 @@ std::vector<std::string> Tally::unexpected() const {
   return sentences;
 }
 
+std::vector<std::string> Tally::split() const {
+  std::vector<std::string> sentences;
+  for (const auto& [hash, seen] : digests_) {
+    if (seen.size() == 1) continue;
+    sentences.push_back(fmt::format("one workload has {} digests: {} has {}, {} has {}", seen.size(), seen[0].case_text,
+                                    seen[0].digest, seen[1].case_text, seen[1].digest));
+  }
+  return sentences;
+}
+
 ExitCode Tally::code() const {
-  ExitCode code = unexpected().empty() ? ExitCode::pass : ExitCode::check_failed;
+  ExitCode code = unexpected().empty() && split().empty() ? ExitCode::pass : ExitCode::check_failed;
   for (const ExitCode one : codes_) code = worst({code, one});
   return verdicts_.empty() ? ExitCode::internal : code;
 }
@@ -115,6 +140,10 @@ std::string Tally::report() const {
     if (all > 0) rows.push_back(std::move(row));
   }
   std::string text = table(rows) + fmt::format("elements compared  {}\n", compared_);
+  std::size_t digests = 0;
+  for (const auto& [hash, seen] : digests_) digests += seen.size();
+  if (digests > 0)
+    text += fmt::format("exact  {} for {}\n", counted(digests, "digest"), counted(digests_.size(), "workload"));
   if (worst_ > 0) text += fmt::format("greatest error over bound  {:.3g} ({})\n", worst_, worst_case_);
   return text;
 }

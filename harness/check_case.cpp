@@ -6,16 +6,81 @@
 
 #include <fmt/format.h>
 
+#include "harness/budget.hpp"
 #include "harness/options.hpp"
 #include "harness/signals.hpp"
 #include "harness/training.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/errors.hpp"
-#include "suites/workload/text.hpp"
 
 namespace shardproof::harness {
 
 namespace {
+
+/// Alone, a rank waits for nobody.
+Disturbance disturbance_of(const Case& value, const CheckOptions& options) {
+  Disturbance disturbance = options.disturbance;
+  if (value.ranks == 1) disturbance.delays.reset();
+  return disturbance;
+}
+
+/// False, with the reason in the record, where the strategy table refuses the case.
+bool accepted(const Case& value, TrainingJob& job, Record& record) {
+  try {
+    job.strategy = plan::parse_strategy(value.strategy, value.ranks);
+    record.strategy = plan::print(job.strategy);
+    plan::require_legal(job.strategy, job.workload, value.ranks);
+    return true;
+  } catch (const NotSupported& error) {
+    record.verdict = Verdict::unsupported;
+    record.reason = error.what();
+    return false;
+  }
+}
+
+void judge(const Case& value, std::span<const Shown> shows, const CheckOptions& options, Checked& checked) {
+  Record& record = checked.record;
+  TrainingJob job;
+  job.workload = workload_of(value);
+  job.track = value.track;
+  job.poison = true;
+  job.threads = disturbance_of(value, options).threads();
+  job.tamper = options.tamper;
+  record.workload = job.workload.name;
+  if (!accepted(value, job, record)) return;
+  job.workload = plan::with_program_keys(job.workload, job.strategy);
+  const JudgedPart whole{job, job.workload.steps, "full"};
+  if (record.environment.memory_bytes > 0)
+    refuse_too_large(job, &whole, record.environment.memory_bytes, "it cannot be judged here");
+  const workload::Corpus corpus(job.workload);
+  record.workload_hash = workload::hash(job.workload, corpus);
+  const plan::Plan plan = plan::make_plan(job.workload, job.strategy);
+  Judge judge(job.workload, job.track,
+              {.steps = job.workload.steps, .plan = &plan, .shows = {shows.begin(), shows.end()}});
+  const auto observe = [&](const workload::Batch& batch, const engine::Observation& seen) { judge.step(batch, seen); };
+  const Trained trained = train(job, corpus, {.observed_steps = job.workload.steps, .observe = observe, .step = {}});
+  const Judgement judgement = judge.finish();
+  record.verdict = judgement.verdict;
+  record.reason = judgement.reason;
+  record.compared = judgement.compared;
+  record.digest = judgement.digest;
+  record.digest_steps = judgement.digest.empty() ? 0 : std::ssize(trained.steps);
+  checked.worst = judgement.worst_name;
+  record.ledgers = trained.ledgers;
+  record.forms = trained.forms;
+  if (job.track != Track::exact) record.figures.emplace_back("error_over_bound", judgement.worst);
+  hold_to_forms(record);
+}
+
+std::string rerun_of(const Case& value, std::span<const Shown> shows, const Disturbance& disturbance) {
+  std::vector<std::string> words = {"check", print(value)};
+  const auto standard = value.ranks > 1 ? std::optional(standard_delays) : std::nullopt;
+  for (auto& word : words_of(disturbance, standard)) words.push_back(std::move(word));
+  for (const Shown shown : shows) words.insert(words.end(), {"--shows", std::string(name_of(shown))});
+  return rerun_line(words);
+}
+
+}  // namespace
 
 workload::Workload workload_of(const Case& value) {
   auto settings = value.settings;
@@ -24,50 +89,8 @@ workload::Workload workload_of(const Case& value) {
   return workload::load(value.workload, settings);
 }
 
-void judge(const Case& value, std::span<const Shown> shows, Checked& checked) {
-  Record& record = checked.record;
-  const auto strategy = plan::parse_strategy(value.strategy);
-  record.strategy = plan::print(strategy);
-  TrainingJob job;
-  job.workload = workload_of(value);
-  job.track = value.track;
-  job.microbatches = strategy.microbatches;
-  job.poison = true;
-  record.workload = job.workload.name;
-  record.workload_hash = workload::hash(job.workload);
-  if (strategy.ranks() != value.ranks) {
-    throw BadInput(fmt::format("{} has {} ranks, the case has {}", record.strategy, strategy.ranks(), value.ranks));
-  }
-  const workload::Corpus corpus(job.workload);
-  Judge judge(job.workload, job.track, {.steps = job.workload.steps, .shows = {shows.begin(), shows.end()}});
-  const auto observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) {
-    judge.step(batch, shown);
-  };
-  const Trained trained = train(job, corpus, {.observed_steps = job.workload.steps, .observe = observe, .step = {}});
-  const Judgement judgement = judge.finish();
-  record.verdict = judgement.verdict;
-  record.reason = judgement.reason;
-  record.compared = judgement.compared;
-  record.digest = judgement.digest;
-  checked.worst = judgement.worst_name;
-  record.ledgers = trained.ledgers;
-  record.forms = trained.forms;
-  if (job.track != Track::exact) record.figures.emplace_back("error_over_bound", judgement.worst);
-  if (const auto wrong = disagreements(record); !wrong.empty() && record.verdict == Verdict::pass) {
-    record.verdict = Verdict::fail;
-    record.reason = "a ledger differs from its form: " + workload::joined(wrong, "; ");
-  }
-}
-
-std::string rerun_of(const Case& value, std::span<const Shown> shows) {
-  std::vector<std::string> words = {"check", print(value)};
-  for (const Shown shown : shows) words.insert(words.end(), {"--shows", std::string(name_of(shown))});
-  return rerun_line(words);
-}
-
-}  // namespace
-
-Checked check_case(const Case& value, std::span<const Shown> shows, const Environment& environment) {
+Checked check_case(const Case& value, std::span<const Shown> shows, const Environment& environment,
+                   const CheckOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   Checked checked;
   Record& record = checked.record;
@@ -77,20 +100,19 @@ Checked check_case(const Case& value, std::span<const Shown> shows, const Enviro
   record.ranks = value.ranks;
   record.track = value.track;
   record.judged = "full";
-  record.rerun = rerun_of(value, shows);
+  const Disturbance disturbance = disturbance_of(value, options);
+  record.delays = static_cast<std::int64_t>(disturbance.delays.value_or(0));
+  record.injections = disturbance.injections;
+  record.rerun = rerun_of(value, shows, disturbance);
   record.environment = environment;
   try {
-    judge(value, shows, checked);
+    judge(value, shows, options, checked);
     checked.code = exit_code_of(record.verdict);
   } catch (const Interrupted&) {
     throw;
-  } catch (const NotSupported& error) {
-    record.verdict = Verdict::unsupported;
-    record.reason = error.what();
-    checked.code = exit_code_of(record.verdict);
-  } catch (const std::exception& error) {
+  } catch (const std::exception& error) {  // NotSupported too, where it is no refusal of the table
     record.verdict = Verdict::error;
-    record.reason = error.what();
+    record.reason = reason_of(error);
     checked.code = exit_code_of(error);
   }
   record.figures.emplace_back("seconds",

@@ -5,10 +5,13 @@
 #include <string>
 
 #include "harness/case.hpp"
+#include "harness/disturbance.hpp"
 #include "harness/environment.hpp"
 #include "harness/exit_code.hpp"
 #include "harness/judge.hpp"
 #include "harness/record.hpp"
+#include "impl/engine/tamper.hpp"
+#include "suites/workload/workload.hpp"
 
 namespace shardproof::harness {
 
@@ -21,8 +24,21 @@ struct Checked {
   std::string worst;  ///< the observable of that error
 };
 
+/// The case's workload with its settings. Throws BadInput.
+workload::Workload workload_of(const Case& value);
+
+/// Of the delays, unless something else is asked for.
+inline constexpr std::uint64_t standard_delays = 1;
+
+struct CheckOptions {
+  Disturbance disturbance = {.delays = standard_delays};  ///< of cases on several ranks
+  engine::Tamper tamper = {};
+};
+
 /// Trains every step of the case with poison on, judges each, and holds ledgers against forms. What goes wrong is in
-/// the record: unsupported for a refused strategy, error for any other exception. Throws Interrupted only.
-Checked check_case(const Case& value, std::span<const Shown> shows, const Environment& environment);
+/// the record: unsupported where the strategy table refuses the case, error for any exception (a kernel that does not
+/// support the input included). Throws Interrupted only.
+Checked check_case(const Case& value, std::span<const Shown> shows, const Environment& environment,
+                   const CheckOptions& options = {});
 
 }  // namespace shardproof::harness

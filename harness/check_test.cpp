@@ -17,7 +17,8 @@ Suite suite_of(std::vector<Case> cases, std::int64_t pass, std::int64_t unsuppor
 
 std::vector<Checked> check(const Suite& suite, Tally& tally, std::int64_t threads = 1) {
   std::vector<Checked> all;
-  check_all(select(suite, {}), threads, {}, [&](const Selected& selected, const Checked& checked) {
+  const auto selected_cases = select(suite, {});
+  check_all(one_by_one(selected_cases), threads, {}, [&](const Selected& selected, const Checked& checked) {
     tally.add(selected, checked);
     all.push_back(checked);
   });
@@ -49,6 +50,7 @@ TEST(Check, APassHasEverything) {
   EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
   EXPECT_EQ(record.case_text, print(tiny));
   EXPECT_EQ(record.digest.size(), 64u);
+  EXPECT_EQ(record.digest_steps, 3);
   EXPECT_GT(record.compared, 0);
   EXPECT_FALSE(record.forms.empty() || record.ledgers.empty());
   EXPECT_NE(record.rerun.find("check 'tiny layers=1 batch=2 | dp1 | 1 rank | exact | cpu | threads' --shows gradient"),
@@ -76,7 +78,7 @@ TEST(Check, ThreadsGiveTheSameDigests) {
 
 TEST(Check, WhatWentWrongIsInTheRecordAndTheCode) {
   Case refused = tiny, wrong = tiny, missing = tiny, ranks = tiny, idle = tiny;
-  refused.strategy = "dp2", refused.ranks = 2;
+  refused.strategy = "schedule=gpipe";  // of one stage
   wrong.settings.emplace_back("droput=1");
   missing.workload = "tinny";
   ranks.ranks = 2;
@@ -91,8 +93,35 @@ TEST(Check, WhatWentWrongIsInTheRecordAndTheCode) {
   EXPECT_EQ(of(refused, 1), (std::pair{Verdict::unsupported, ExitCode::pass}));
   EXPECT_EQ(of(wrong), (std::pair{Verdict::error, ExitCode::usage}));
   EXPECT_EQ(of(missing), (std::pair{Verdict::error, ExitCode::usage}));
-  EXPECT_EQ(of(ranks), (std::pair{Verdict::error, ExitCode::usage}));
+  EXPECT_EQ(of(ranks, 1), (std::pair{Verdict::unsupported, ExitCode::pass}));
   EXPECT_EQ(of(idle, 0, {Shown::clip_bound}), (std::pair{Verdict::mistrusted, ExitCode::check_failed}));
+}
+
+/// The strategy table has not refused these: they do not run, and no expected refusal excuses them.
+TEST(Check, WhatAKernelDoesNotSupportIsNoRefusalOfTheTable) {
+  const Case vocab{"tiny",
+                   {"vocab=4194304", "layers=1", "hidden=1", "heads=1", "kv_heads=1", "sequence=1", "batch=1",
+                    "optimizer=sgd", "steps=1"},
+                   "dp1",
+                   1,
+                   Track::native};
+  Tally tally;
+  const Suite suite = suite_of({vocab}, 0, 1);
+  const auto all = check(suite, tally);
+  EXPECT_EQ(all.at(0).record.verdict, Verdict::error) << all.at(0).record.reason;
+  EXPECT_NE(all.at(0).record.reason.find("vocabulary"), std::string::npos) << all.at(0).record.reason;
+  EXPECT_EQ(tally.code(), ExitCode::usage);
+}
+
+TEST(Check, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
+  Case large = tiny;
+  large.settings.emplace_back("unused=2147483647");
+  Environment here;
+  here.memory_bytes = std::int64_t{1} << 30;
+  const Checked checked = check_case(large, std::vector{Shown::gradient}, here);
+  EXPECT_EQ(checked.code, ExitCode::out_of_memory);
+  EXPECT_NE(checked.record.reason.find("more than this machine's 1.00 GiB"), std::string::npos)
+      << checked.record.reason;
 }
 
 TEST(Check, ACaseThatIsExpectedToBeRefusedAndIsNotFails) {
@@ -101,6 +130,41 @@ TEST(Check, ACaseThatIsExpectedToBeRefusedAndIsNotFails) {
   check(suite, tally);
   EXPECT_EQ(tally.code(), ExitCode::check_failed);
   EXPECT_EQ(tally.unexpected().size(), 1u);
+}
+
+TEST(Check, TwoDigestsOfOneWorkloadFail) {
+  const Suite suite = suite_of({tiny, tiny, tiny, tiny}, 4, 0);
+  Checked checked = check_case(tiny, std::vector{Shown::gradient}, {});
+  const auto tallied = [&](const std::vector<std::string>& digests, Track track = Track::exact) {
+    Tally tally;
+    for (std::size_t k = 0; k < digests.size(); ++k) {
+      checked.record.digest = digests[k];
+      checked.record.track = track;
+      tally.add({&suite.entries[0], &suite.entries[0].cases[k]}, checked);
+    }
+    return tally;
+  };
+  const std::string a(64, 'a'), b(64, 'b');
+  EXPECT_EQ(tallied({a, a}).code(), ExitCode::pass);
+  EXPECT_NE(tallied({a, a}).report().find("1 digest for 1 workload"), std::string::npos);
+  const Tally split = tallied({a, a, b, b});
+  EXPECT_EQ(split.code(), ExitCode::check_failed);
+  EXPECT_EQ(split.split().size(), 1u);
+  EXPECT_NE(split.report().find("2 digests for 1 workload"), std::string::npos);
+  EXPECT_EQ(tallied({a, b}, Track::native).code(), ExitCode::pass);  // sums in another order
+}
+
+TEST(Check, LayoutsShareADigestAndWorkloadsDoNot) {
+  std::vector<Case> cases;
+  for (const char* strategy : {"dp1", "dp2", "pp2", "tp2", "dp2 optimizer=sgd", "tp2 optimizer=sgd"}) {
+    const bool alone = std::string_view(strategy) == "dp1";
+    cases.push_back({tiny.workload, {"batch=2"}, strategy, alone ? 1 : 2, Track::exact});
+  }
+  Tally tally;
+  const Suite suite = suite_of(cases, 6, 0);
+  check(suite, tally, 2);
+  EXPECT_EQ(tally.code(), ExitCode::pass);
+  EXPECT_NE(tally.report().find("2 digests for 2 workloads"), std::string::npos) << tally.report();
 }
 
 TEST(Check, ATallyOfNothingIsNoPass) { EXPECT_EQ(Tally().code(), ExitCode::internal); }
@@ -112,7 +176,8 @@ TEST(Check, AnErrorWhileRecordingStopsTheRun) {
     ++ended;
     throw WriteError("full");
   };
-  EXPECT_THROW(check_all(select(suite, {}), 2, {}, fail), WriteError);
+  const auto cases = select(suite, {});
+  EXPECT_THROW(check_all(one_by_one(cases), 2, {}, fail), WriteError);
   EXPECT_EQ(ended, 1);
 }
 

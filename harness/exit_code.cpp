@@ -28,11 +28,16 @@ ExitCode worst(std::initializer_list<ExitCode> codes) {
   return ExitCode::pass;
 }
 
+std::string reason_of(const std::exception& error) {
+  return is_any_of<std::bad_alloc>(error) ? "this machine's memory is exhausted" : error.what();
+}
+
 ExitCode exit_code_of(const std::exception& error) {
   if (is_any_of<Interrupted>(error)) return ExitCode::interrupted;
   if (is_any_of<BadInput, NotSupported>(error)) return ExitCode::usage;
   if (is_any_of<NotBuilt>(error)) return ExitCode::environment;
   if (is_any_of<OutOfMemory, std::bad_alloc>(error)) return ExitCode::out_of_memory;
+  if (is_any_of<HangError>(error)) return ExitCode::hang;
   if (is_any_of<CommError>(error)) return ExitCode::rank_lost;
   if (is_any_of<WriteError>(error)) return ExitCode::write_failed;
   return ExitCode::internal;

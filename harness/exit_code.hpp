@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
+#include <string>
 
 namespace shardproof::harness {
 
@@ -25,6 +26,9 @@ enum class ExitCode : std::int32_t {
 
 /// Of several that apply, the one that counts: 130, 10, 9, 8, 6, 5, 4, 2, 7, 1, 3, 0.
 ExitCode worst(std::initializer_list<ExitCode> codes);
+
+/// What an exception says, in words for a user.
+std::string reason_of(const std::exception& error);
 
 /// The code that belongs to an exception (kernels/core/errors.hpp, Interrupted, std::bad_alloc); internal for any
 /// other.

@@ -33,9 +33,16 @@ TEST(ExitCode, EveryExceptionHasOne) {
   EXPECT_EQ(exit_code_of(std::bad_alloc()), ExitCode::out_of_memory);
   EXPECT_EQ(exit_code_of(DeviceError("x")), ExitCode::internal);
   EXPECT_EQ(exit_code_of(CommError("x")), ExitCode::rank_lost);
+  EXPECT_EQ(exit_code_of(RankLost("x")), ExitCode::rank_lost);
+  EXPECT_EQ(exit_code_of(HangError("x")), ExitCode::hang);
   EXPECT_EQ(exit_code_of(WriteError("x")), ExitCode::write_failed);
   EXPECT_EQ(exit_code_of(InternalError("x")), ExitCode::internal);
   EXPECT_EQ(exit_code_of(std::runtime_error("x")), ExitCode::internal);
+}
+
+TEST(ExitCode, ExhaustedMemoryIsSaidInWords) {
+  EXPECT_EQ(reason_of(std::bad_alloc()), "this machine's memory is exhausted");
+  EXPECT_EQ(reason_of(BadInput("x")), "x");
 }
 
 TEST(Verdict, OnlyPassPasses) {

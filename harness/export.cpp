@@ -7,9 +7,10 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
-#include "kernels/core/errors.hpp"
+#include "harness/export_file.hpp"
+#include "harness/export_folder.hpp"
+#include "harness/signals.hpp"
 #include "kernels/core/files.hpp"
 #include "kernels/core/safetensors.hpp"
 #include "reference/oracle.hpp"
@@ -17,20 +18,18 @@
 namespace shardproof::harness {
 namespace {
 
-constexpr const char* schema = "shardproof.export/1";
-
 using safetensors::entry;
 using safetensors::File;
 using Metadata = std::map<std::string, std::string>;
 
 /// What every file says of the run it belongs to.
-Metadata metadata_of(const TrainingJob& job) {
+Metadata metadata_of(const TrainingJob& job, const workload::Corpus& corpus) {
   const double scale = job.track == Track::exact ? job.workload.loss_scale : 1.0;
-  return {{"schema", schema},
+  return {{"schema", std::string(export_schema)},
           {"track", std::string(name_of(job.track))},
           {"loss_scale", fmt::format("{}", scale)},
           {"global_offset", "0"},
-          {"workload_hash", workload::hash(job.workload)},
+          {"workload_hash", workload::hash(job.workload, corpus)},
           {"workload", workload::print(job.workload)}};
 }
 
@@ -67,23 +66,13 @@ std::vector<std::uint8_t> mask(const workload::Workload& w, workload::DropoutSit
 }
 
 void add_masks(const workload::Workload& w, const workload::Batch& batch, File& file) {
-  if (w.dropout == 0) return;
-  using workload::DropoutSite;
-  const Dims rows{batch.size(), w.sequence, w.hidden}, scores{batch.size(), w.heads, w.sequence, w.sequence};
-  const auto add = [&](const std::string& name, DropoutSite site, std::int64_t layer, const Dims& dims) {
-    file.entries.push_back(entry("dropout_mask/" + name, dims, mask(w, site, layer, batch.step, elements_of(dims))));
-  };
-  add("embedding", DropoutSite::embedding, 0, rows);
-  for (std::int64_t l = 0; l < w.layers; ++l) {
-    const auto block = fmt::format("blocks.{}.", l);
-    add(block + "attention_probability", DropoutSite::attention_probability, l, scores);
-    add(block + "attention_output", DropoutSite::attention_output, l, rows);
-    add(block + "mlp_output", DropoutSite::mlp_output, l, rows);
-  }
+  for (const auto& [name, site, layer, dims] : mask_sites(w, batch.size()))
+    file.entries.push_back(entry(name, dims, mask(w, site, layer, batch.step, elements_of(dims))));
 }
 
-File step_file(const TrainingJob& job, const workload::Batch& batch, const std::vector<Observable>& shown) {
-  File file{.metadata = metadata_of(job), .entries = {}};
+File step_file(const TrainingJob& job, const Metadata& metadata, const workload::Batch& batch,
+               const std::vector<Observable>& shown) {
+  File file{.metadata = metadata, .entries = {}};
   file.metadata["step"] = std::to_string(batch.step);
   file.metadata["digest"] = digest_of(shown);
   const Dims dims{batch.size(), batch.sequence};
@@ -102,13 +91,12 @@ File step_file(const TrainingJob& job, const workload::Batch& batch, const std::
 /// The two oracles beside each other; adds the greatest difference of each tensor of the step.
 class Yardstick {
  public:
-  explicit Yardstick(const TrainingJob& job) {
-    file_.metadata = metadata_of(job);
-    file_.metadata["track"] = "f32";
+  Yardstick(const TrainingJob& job, const Metadata& metadata) : file_{.metadata = metadata, .entries = {}} {
     for (std::size_t i = 0; i < 2; ++i)
       oracles_[i] = reference::make_oracle(job.workload, i == 0 ? Track::f64 : Track::native);
   }
   void step(const workload::Batch& batch) {
+    stop_if_interrupted();
     const auto exact = oracles_[0]->step(batch), rounded = oracles_[1]->step(batch);
     for (const Observable& e : exact) {
       const auto r = std::ranges::find_if(rounded, [&](const auto& o) { return o.kind == e.kind && o.name == e.name; });
@@ -126,75 +114,43 @@ class Yardstick {
   File file_;
 };
 
-/// A folder beside the wanted one, moved into place by commit(); removed if that never comes.
-class NewFolder {
- public:
-  NewFolder(const std::filesystem::path& wanted, bool overwrite)
-      : wanted_(wanted.lexically_normal()), overwrite_(overwrite) {
-    if (!wanted_.has_filename()) wanted_ = wanted_.parent_path();
-    if (exists(wanted_) && !overwrite)
-      throw BadInput(fmt::format("{} exists already; choose another folder or give --overwrite", wanted.string()));
-    path_ = wanted_;
-    path_ += fmt::format(".writing-{}", getpid());
-    std::error_code error;
-    create_directories(path_, error);
-    if (error) throw WriteError(fmt::format("{}: cannot be made: {}", path_.string(), error.message()));
-  }
-  ~NewFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) remove_all(path_, ignored);
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  void commit() {
-    std::error_code error;
-    if (overwrite_) remove_all(wanted_, error);
-    if (!error) rename(path_, wanted_, error);
-    if (error) throw WriteError(fmt::format("{}: cannot be replaced: {}", wanted_.string(), error.message()));
-    path_.clear();
-  }
-
- private:
-  std::filesystem::path wanted_, path_;
-  bool overwrite_;
-};
-
 }  // namespace
 
-std::string export_run(const TrainingJob& job, const workload::Corpus& corpus, const std::filesystem::path& folder,
-                       bool overwrite, bool yardstick) {
-  NewFolder out(folder, overwrite);
-  File initial{.metadata = metadata_of(job), .entries = {}};
+Exported export_run(const TrainingJob& job, const workload::Corpus& corpus, const std::filesystem::path& folder,
+                    bool overwrite, bool yardstick) {
+  ExportFolder out(folder, overwrite);
+  const Metadata metadata = metadata_of(job, corpus);
+  File initial{.metadata = metadata, .entries = {}};
   for (const auto& p : workload::parameters(job.workload)) {
     initial.entries.push_back(entry("parameter/" + p.name, p.dims, workload::initial_values(job.workload, p)));
   }
   safetensors::write(out.path() / "initial.safetensors", initial);
 
   std::optional<Yardstick> measured;
-  if (yardstick) measured.emplace(job);
+  if (yardstick) measured.emplace(job, metadata);
   Digest digest;
-  const auto observe = [&](const workload::Batch& batch, const std::vector<Observable>& shown) {
+  const auto observe = [&](const workload::Batch& batch, const engine::Observation& seen) {
+    const auto& shown = seen.observables;
     digest.add(shown);
-    safetensors::write(out.path() / fmt::format("step-{:04}.safetensors", batch.step), step_file(job, batch, shown));
+    safetensors::write(out.path() / fmt::format("step-{:04}.safetensors", batch.step),
+                       step_file(job, metadata, batch, shown));
     if (measured) measured->step(batch);
   };
   const auto trained = train(job, corpus, {.observed_steps = job.workload.steps, .observe = observe, .step = {}});
   if (measured) safetensors::write(out.path() / "yardstick.safetensors", measured->file());
 
-  auto text = digest.finish();
-  nlohmann::ordered_json about = {{"schema", schema},
+  Exported result{digest.finish(), std::ssize(trained.steps), trained.steps.back().skipped};
+  nlohmann::ordered_json about = {{"schema", export_schema},
                                   {"track", name_of(job.track)},
                                   {"loss_scale", job.track == Track::exact ? job.workload.loss_scale : 1.0},
-                                  {"steps", std::ssize(trained.steps)},
-                                  {"microbatches", job.microbatches},
-                                  {"digest", text},
-                                  {"workload_hash", workload::hash(job.workload)},
-                                  {"workload", nlohmann::ordered_json::parse(workload::print(job.workload))}};
+                                  {"steps", result.steps},
+                                  {"strategy", plan::print(job.strategy)},
+                                  {"digest", result.digest},
+                                  {"workload_hash", metadata.at("workload_hash")},
+                                  {"workload", nlohmann::ordered_json::parse(metadata.at("workload"))}};
   write_file(out.path() / "export.json", about.dump(2) + "\n");
   out.commit();
-  return text;
+  return result;
 }
 
 }  // namespace shardproof::harness

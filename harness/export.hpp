@@ -22,10 +22,16 @@
 
 namespace shardproof::harness {
 
-/// Trains the job's steps and writes all files into a folder that does not exist yet (or is replaced). The folder
-/// appears whole or not at all. Returns the digest of the run. Throws what train() throws, WriteError, and BadInput
-/// when the folder exists and `overwrite` is off.
-std::string export_run(const TrainingJob& job, const workload::Corpus& corpus, const std::filesystem::path& folder,
-                       bool overwrite, bool yardstick);
+struct Exported {
+  std::string digest;
+  std::int64_t steps;     ///< that it is over: all
+  engine::Skipped ended;  ///< whether the last step was taken
+};
+
+/// Trains the job's steps and writes all files into a folder that does not exist yet (or is replaced,
+/// export_folder.hpp). The folder appears whole or not at all. Throws what train() and ExportFolder throw, and
+/// WriteError.
+Exported export_run(const TrainingJob& job, const workload::Corpus& corpus, const std::filesystem::path& folder,
+                    bool overwrite, bool yardstick);
 
 }  // namespace shardproof::harness

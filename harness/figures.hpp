@@ -26,8 +26,10 @@ struct Learning {
   /// from the source alone.
   std::optional<double> floor = {}, standard_error = {};
 
-  /// The mean lies more than 4 standard errors below the floor: the model has seen its labels.
-  bool cheats() const { return floor && mean < *floor - 4 * *standard_error; }
+  /// The mean lies farther below the floor than chance puts it: the model has seen its labels. The labels' information
+  /// under the source stays within 4 standard errors of the floor. An honest model's likelihood over the source's is a
+  /// martingale that starts at 1, so it exceeds e^20 with a probability below e^-20 (Ville 1939): 20 nats in all.
+  bool cheats() const { return floor && mean < *floor - 4 * *standard_error - 20.0 / static_cast<double>(tokens); }
 };
 /// None if no step has a loss.
 std::optional<Learning> learning(const workload::Workload& workload, std::span<const engine::StepResult> steps);

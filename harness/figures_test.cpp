@@ -13,7 +13,12 @@ namespace shardproof::harness {
 namespace {
 
 engine::StepResult step(std::int64_t tokens, std::optional<double> loss) {
-  return {.step = 1, .tokens = tokens, .loss = loss, .skipped = loss ? engine::Skipped::no : engine::Skipped::no_label};
+  engine::StepResult result;
+  result.step = 1;
+  result.tokens = tokens;
+  result.loss = loss;
+  result.skipped = loss ? engine::Skipped::no : engine::Skipped::no_label;
+  return result;
 }
 
 TEST(Quartiles, LieBetweenOrderStatistics) {
@@ -61,6 +66,9 @@ TEST(Learning, AMeanBelowTheFloorCheats) {
   const double error = std::sqrt(workload::markov_source(w).variance / 1e6);
   EXPECT_FALSE(cheats(floor - 3.9 * error));
   EXPECT_TRUE(cheats(floor - 4.1 * error));
+  // Of few labels the model may guess all: 4 of them say nothing, however sure it was.
+  EXPECT_FALSE(learning(w, std::vector{step(4, 0.0)})->cheats());
+  EXPECT_TRUE(learning(w, std::vector{step(1000, 0.0)})->cheats());
   w.samples = 4;  // can be learnt by heart
   EXPECT_FALSE(cheats(0));
 }
@@ -90,10 +98,20 @@ TEST(Budget, TheJudgedPartIsCutToTheTimeAllowed) {
   EXPECT_EQ(least.text, "batch=2 (of 9), 1 step");
   EXPECT_EQ(least.steps, 1);
 
-  tiny.microbatches = 4;
+  tiny.strategy.microbatches = 4;
   EXPECT_EQ(judged_part(tiny, 0).job.workload.batch, 4);
   tiny.workload.steps = 2;
   EXPECT_EQ(judged_part(tiny).steps, 2);
+}
+
+TEST(Budget, ALargeBatchOfASmallDataSetIsThatDataSet) {
+  TrainingJob small = job("tiny", Track::exact), large = small;
+  small.workload.samples = large.workload.samples = 3;
+  small.workload.batch = 3;
+  large.workload.batch = 1'000'000;
+  EXPECT_EQ(largest_batch(large.workload), 3);
+  EXPECT_EQ(memory_needed(large).total(), memory_needed(small).total());
+  EXPECT_NO_THROW(refuse_too_large(large, nullptr, memory_needed(large).total()));
 }
 
 TEST(Budget, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "harness/case.hpp"
+#include "harness/json_fields.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/errors.hpp"
 
@@ -31,8 +32,24 @@ std::vector<std::string> JobOptions::settings() const {
 
 TrainingJob JobOptions::job() const {
   if (workload_.empty()) throw BadInput("--workload is missing: a name (list --workloads) or a JSON file");
-  TrainingJob job{.workload = workload::load(workload_, settings()), .track = given_track_.value_or(track_)};
-  job.microbatches = plan::parse_strategy(strategy_).microbatches;
+  TrainingJob job{.workload = {}, .track = given_track_.value_or(track_)};
+  std::vector<std::string> findings;
+  try {
+    job.workload = workload::load(workload_, settings());
+  } catch (const BadInput& error) {
+    findings.push_back(error.what());
+  }
+  try {
+    job.strategy = plan::parse_strategy(strategy_);
+    if (findings.empty()) plan::require_legal(job.strategy, job.workload);
+  } catch (const BadInput& error) {
+    findings.push_back(fmt::format("--strategy: {}", error.what()));
+  } catch (const NotSupported& error) {
+    if (findings.empty()) throw;
+    findings.push_back(fmt::format("--strategy: {}", error.what()));
+  }
+  throw_findings(findings);
+  job.workload = plan::with_program_keys(job.workload, job.strategy);
   if (device_memory_) job.device_memory_bytes = *device_memory_;
   return job;
 }
@@ -43,7 +60,7 @@ std::string JobOptions::case_text() const {
   return print(Case{.workload = workload_,
                     .settings = settings(),
                     .strategy = strategy(),
-                    .ranks = 1,
+                    .ranks = plan::parse_strategy(strategy_).ranks(),
                     .track = given_track_.value_or(track_)});
 }
 

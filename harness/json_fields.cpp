@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
+#include "suites/workload/json.hpp"
 #include "suites/workload/text.hpp"
 
 namespace shardproof::harness {
@@ -17,24 +17,12 @@ namespace shardproof::harness {
 using nlohmann::ordered_json;
 
 ordered_json parse_object(std::string_view text, std::string_view origin) {
-  std::vector<std::string> findings;
-  std::vector<std::set<std::string>> open;  // keys seen, per open object
-  const auto see = [&](int, ordered_json::parse_event_t event, ordered_json& value) {
-    if (event == ordered_json::parse_event_t::object_start) open.emplace_back();
-    if (event == ordered_json::parse_event_t::object_end) open.pop_back();
-    if (event == ordered_json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
-      findings.push_back(fmt::format("{}: key \"{}\" is doubled", origin, value.get<std::string>()));
-    return true;
-  };
-  ordered_json object;
-  try {
-    object = ordered_json::parse(text, see);
-  } catch (const ordered_json::exception& error) {
-    const std::string message = error.what();
-    throw BadInput(fmt::format("{}: not JSON: {}", origin, message.substr(message.find(']') + 2)));
-  }
+  std::vector<workload::DoubledKey> doubled;
+  ordered_json object = workload::parse_json(text, origin, doubled);
   if (!object.is_object())
     throw BadInput(fmt::format("{}: a JSON object is expected, not {}", origin, object.type_name()));
+  std::vector<std::string> findings;
+  for (const auto& [depth, key] : doubled) findings.push_back(fmt::format("{}: key \"{}\" is doubled", origin, key));
   throw_findings(findings);
   return object;
 }
@@ -101,12 +89,31 @@ std::int64_t Fields::integer(const std::string& key, std::int64_t minimum) {
   return minimum;
 }
 
+double Fields::number(const std::string& key) {
+  const ordered_json* value = find(key);
+  if (value && value->is_number()) return value->get<double>();
+  if (value) wrong_type(key, "a number");
+  return 0;
+}
+
 const ordered_json& Fields::object(const std::string& key) {
   static const ordered_json empty = ordered_json::object();
   const ordered_json* value = find(key);
   if (value && value->is_object()) return *value;
   if (value) wrong_type(key, "an object");
   return empty;
+}
+
+std::vector<std::string> Fields::list(const std::string& key) {
+  const ordered_json* value = find(key);
+  std::vector<std::string> texts;
+  if (value == nullptr) return texts;
+  const auto is_text = [](const ordered_json& item) { return item.is_string(); };
+  if (!value->is_array() || !std::ranges::all_of(*value, is_text))
+    wrong_type(key, "a list of texts");
+  else
+    for (const auto& item : *value) texts.push_back(item.get<std::string>());
+  return texts;
 }
 
 std::vector<std::pair<std::string, std::string>> Fields::texts(const std::string& key) {

@@ -14,7 +14,7 @@
 namespace shardproof::harness {
 
 /// The object that is the whole of text. Throws BadInput starting with `origin`: not JSON (with the place), not an
-/// object, a doubled key at any depth.
+/// object, nested too deep, a doubled key at any depth.
 nlohmann::ordered_json parse_object(std::string_view text, std::string_view origin);
 
 /// Takes the fields of an object one by one. What is wrong goes to `findings`, one sentence each, starting with
@@ -29,8 +29,11 @@ class Fields {
   std::string choice(const std::string& key, std::span<const std::string> names);
   bool boolean(const std::string& key);
   std::int64_t integer(const std::string& key, std::int64_t minimum);
+  double number(const std::string& key);
   /// The value, which must be an object; otherwise an empty one.
   const nlohmann::ordered_json& object(const std::string& key);
+  /// A list of texts.
+  std::vector<std::string> list(const std::string& key);
   /// The object's members, all of which must be text.
   std::vector<std::pair<std::string, std::string>> texts(const std::string& key);
 

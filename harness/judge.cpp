@@ -21,10 +21,6 @@ namespace {
 
 const std::array<std::string, 6> shown_names = {"gradient", "clip_bound", "clip_idle", "no_label", "overflow", "any"};
 
-bool is_tensor(Observed kind) {
-  return kind == Observed::gradient || kind == Observed::parameter || kind == Observed::state;
-}
-
 Dtype expected_dtype(Track track, Observed kind) {
   switch (kind) {
     case Observed::gradient:
@@ -33,10 +29,6 @@ Dtype expected_dtype(Track track, Observed kind) {
     case Observed::skipped: return Dtype::i64;
     default: return Dtype::f64;
   }
-}
-
-std::string what(Observed kind, const std::string& name) {
-  return is_tensor(kind) ? fmt::format("{} of {}", name_of(kind), name) : std::string(name_of(kind));
 }
 
 }  // namespace
@@ -50,9 +42,10 @@ Shown shown_of(std::string_view name) {
 }
 
 std::string print(const Divergence& d) {
-  std::string text = fmt::format("step {}: {}", d.step, what(d.kind, d.name));
+  std::string text = fmt::format("step {}: {}", d.step, described({d.kind, d.name}));
   if (!d.problem.empty()) return text + ": " + d.problem;
   if (is_tensor(d.kind)) text += fmt::format(", element {}", d.index);
+  if (d.rank) text += fmt::format(" (on rank {})", static_cast<int>(*d.rank));
   text += fmt::format(": candidate {:.17g}, oracle {:.17g}", d.candidate, d.oracle);
   text += d.bound > 0 ? fmt::format(", {:.3g} times the bound {:.3g}", d.error / d.bound, d.bound)
                       : fmt::format(", off by {:.3g} where bits must agree", d.error);
@@ -149,12 +142,35 @@ struct Judge::Impl {
       if (key.first == Observed::gradient || key.first == Observed::parameter) counted += size_of(c.values);
       if (key.first < Observed::skipped && result.worst > worst) {
         worst = result.worst;
-        worst_name = fmt::format("step {}: {}", batch.step, what(key.first, key.second));
+        worst_name = fmt::format("step {}: {}", batch.step, described(key));
       }
     }
     note(shown);
     expectation.advance(shown);
     return true;
+  }
+
+  /// On several ranks, the primary holder of an element.
+  std::optional<Rank> holder(const ObservableKey& key, std::int64_t index) const {
+    if (options.plan == nullptr || options.plan->mesh.ranks() == 1 || !is_tensor(key.first)) return std::nullopt;
+    for (const auto& layout : options.plan->layout.parameters) {
+      const auto& name = layout.parameter.name;
+      if (key.second == name || (key.first == Observed::state && key.second.starts_with(name + ".")))
+        return plan::primary_holder(*options.plan, layout, index);
+    }
+    return std::nullopt;
+  }
+
+  /// A copy that is not what its primary holder has.
+  bool diverge(const engine::ReplicaDifference& wrong) {
+    Divergence d;
+    d.step = wrong.step, d.kind = wrong.kind, d.name = wrong.name;
+    d.index = wrong.index, d.rank = wrong.rank;
+    d.candidate = wrong.value, d.oracle = wrong.primary;
+    d.problem = fmt::format("element {}: the copy on rank {} is {:.17g}, that of its primary holder {:.17g}",
+                            wrong.index, static_cast<int>(wrong.rank), wrong.value, wrong.primary);
+    divergence = std::move(d);
+    return false;
   }
 
   /// The first observable that differs, and what the others of its kind have in common with it.
@@ -163,6 +179,7 @@ struct Judge::Impl {
     d.step = step, d.kind = first.first, d.name = first.second;
     d.index = result.index, d.candidate = result.candidate, d.oracle = result.oracle;
     d.error = result.error, d.bound = result.bound, d.outside = result.outside;
+    d.rank = holder(first, result.index);
     std::vector<double> ratios;
     for (const auto& o : expectation.observables()) {
       if (o.kind != first.first) continue;
@@ -189,7 +206,7 @@ struct Judge::Impl {
     const double skipped = scalar_of(*shown.at({Observed::skipped, "skipped"}));
     for (const auto& p : parameters) required += p.elements() * (p.trainable && skipped != 1 ? 2 : 1);
     const auto saw = [&](Shown s) { seen.at(static_cast<std::size_t>(s)) = true; };
-    if (skipped == 1) saw(Shown::overflow);
+    if (skipped == 1) saw(Shown::overflow), ++overflowed;
     if (skipped == 2) saw(Shown::no_label);
     if (skipped != 0) return saw(Shown::any);
     if (workload.clip > 0)
@@ -203,7 +220,7 @@ struct Judge::Impl {
   std::vector<workload::Parameter> parameters;
   Expectation expectation;
   std::map<ObservableKey, Dims> dims;  // of every tensor
-  std::int64_t steps = 0, compared = 0, counted = 0, required = 0;
+  std::int64_t steps = 0, overflowed = 0, compared = 0, counted = 0, required = 0;
   double worst = 0;
   std::string worst_name;
   std::array<bool, shown_names.size()> seen{};
@@ -216,15 +233,16 @@ Judge::Judge(const workload::Workload& workload, Track track, JudgeOptions optio
     : impl_(std::make_unique<Impl>(workload, track, std::move(options))) {}
 Judge::~Judge() = default;
 
-void Judge::step(const workload::Batch& batch, const std::vector<Observable>& candidate) {
+void Judge::step(const workload::Batch& batch, const engine::Observation& seen) {
   Impl& impl = *impl_;
+  const auto& candidate = seen.observables;
   const auto shown = index_of(candidate);
   if (impl.malformed || !impl.well_formed(batch.step, candidate, shown)) {
     impl.malformed = true;
     return;
   }
   impl.digest.add(candidate);
-  if (!impl.stopped && impl.judge(batch, shown))
+  if (!impl.stopped && impl.judge(batch, shown) && (seen.differences.empty() || impl.diverge(seen.differences.front())))
     ++impl.steps;
   else
     impl.stopped = true;
@@ -255,8 +273,13 @@ Judgement Judge::finish() {
   }
   for (const Shown shown : impl.options.shows) {
     if (impl.seen.at(static_cast<std::size_t>(shown))) continue;
-    return decide(Verdict::mistrusted,
-                  fmt::format("no step showed {}: this input cannot reveal a fault", name_of(shown)));
+    auto reason = fmt::format("no step showed {}: this input cannot reveal a fault", name_of(shown));
+    if (impl.overflowed == impl.steps) {
+      reason +=
+          fmt::format("; all {} steps were skipped, for overflow or a gradient that is not finite (try a lower {})",
+                      impl.steps, impl.track == Track::exact ? "loss_scale" : "learning_rate");
+    }
+    return decide(Verdict::mistrusted, std::move(reason));
   }
   return decide(Verdict::pass, "");
 }

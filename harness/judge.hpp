@@ -9,7 +9,11 @@
 // One draw of float's error says little about a tensor of few elements: e is the greatest of 16, the others from
 // parameters that are each moved by one unit in the last place at most. Loss and norm are sums in double in float's
 // oracle too, so e does not hold their error: they are allowed n 2^-53 of themselves more, the bound of n terms of one
-// sign.
+// sign. A key bias has the gradient zero, for the softmax does not see what all keys share; what is left is the
+// rounding of terms that cancel, which float's draws need not show at all (where the softmax saturates, float's terms
+// are zero). Its bound is 8 unit roundoffs of the model's greatest gradient entry at least. The same holds where all of
+// a tensor's draws are zero. Where numbers are subnormal, every term of an element's sums may be off by the smallest
+// one.
 //
 // Parameters and state are judged by the update alone: the oracle's update of the candidate's own parameters, state,
 // gradients and clip factor, within the bound of judge_update.hpp.
@@ -23,6 +27,7 @@
 #include <vector>
 
 #include "harness/verdict.hpp"
+#include "impl/engine/observation.hpp"
 #include "kernels/core/observable.hpp"
 #include "kernels/core/track.hpp"
 #include "suites/workload/batch.hpp"
@@ -45,18 +50,20 @@ std::string_view name_of(Shown shown);
 Shown shown_of(std::string_view name);
 
 struct JudgeOptions {
-  std::int64_t steps = 3;  ///< fewer steps than these is an error
+  std::int64_t steps = 3;            ///< fewer steps than these is an error
+  const plan::Plan* plan = nullptr;  ///< of several ranks, to name those that hold what is wrong; outlives the judge
   std::vector<Shown> shows = {Shown::gradient};
 };
 
 /// The first observable that differs, in the order: step; skipped, loss, gradients in backward order, norm, clip,
-/// parameters, state.
+/// parameters, state; where none does, the first copy on some rank that differs from its primary holder's.
 struct Divergence {
   std::int64_t step = 0;
   Observed kind = Observed::loss;
-  std::string name;        ///< of the tensor; the kind's name for scalars
-  std::string problem;     ///< not empty: missing, doubled, of other dims, ...; there are no values then
-  std::int64_t index = 0;  ///< of the element that is farthest off
+  std::string name;          ///< of the tensor; the kind's name for scalars
+  std::string problem;       ///< not empty: missing, doubled, of other dims, ...; there are no values then
+  std::int64_t index = 0;    ///< of the element that is farthest off
+  std::optional<Rank> rank;  ///< on several ranks: the element's primary holder, or the holder of a wrong copy
   double candidate = 0, oracle = 0, error = 0, bound = 0;
   std::int64_t outside = 0;  ///< elements of this tensor outside their bounds
   std::int64_t tensors = 0;  ///< of the same kind and step that differ, of ...
@@ -84,8 +91,9 @@ class Judge {
   Judge(const workload::Workload& workload, Track track, JudgeOptions options = {});
   ~Judge();
 
-  /// One step: the batch that the candidate was given and everything observable after it. Steps come in order.
-  void step(const workload::Batch& batch, const std::vector<Observable>& candidate);
+  /// One step: the batch that the candidate was given and everything observable after it, and where its ranks' copies
+  /// of that differ. Steps come in order. Throws Interrupted, also between the oracle's own steps.
+  void step(const workload::Batch& batch, const engine::Observation& candidate);
 
   /// The verdict over all steps.
   Judgement finish();

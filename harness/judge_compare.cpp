@@ -20,12 +20,21 @@ class Worst {
   void add(std::size_t i, double candidate, double oracle, double error, double bound) {
     const bool inside = error <= bound;  // false for a NaN
     const double over = inside && error == 0 ? 0 : (error / bound <= infinity ? error / bound : infinity);
+    keep(i, candidate, oracle, error, bound, inside, over);
+  }
+  /// Of an element that may not differ and does, however small the error is as a double.
+  void add_difference(std::size_t i, double candidate, double oracle, double error) {
+    keep(i, candidate, oracle, error, 0, false, infinity);
+  }
+  Comparison result;
+
+ private:
+  void keep(std::size_t i, double candidate, double oracle, double error, double bound, bool inside, double over) {
     if (!inside) ++result.outside;
     if (over > result.worst) {
       result = {result.outside, static_cast<std::int64_t>(i), candidate, oracle, error, bound, over};
     }
   }
-  Comparison result;
 };
 
 template <class T>
@@ -47,11 +56,13 @@ double number(T x) {
     return static_cast<double>(x);
 }
 
-/// Of values that differ; raw ones may do so and be equal as doubles.
+/// Of values that differ; raw ones and counts may do so and be equal as doubles.
 template <class T>
 double distance(T a, T b) {
   if constexpr (std::is_same_v<T, Fixed>)
     return static_cast<double>(a.raw > b.raw ? int128{a.raw} - b.raw : int128{b.raw} - a.raw) * 0x1p-40;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return static_cast<double>(a > b ? int128{a} - b : int128{b} - a);
   else
     return std::fabs(number(a) - number(b));
 }
@@ -68,7 +79,7 @@ Comparison compare_bits(const Values& candidate, const Values& oracle) {
         Worst worst;
         for (std::size_t i = 0; i < c.size(); ++i) {
           if (same_bits(c[i], o[i])) continue;
-          worst.add(i, number(c[i]), number(o[i]), distance(c[i], o[i]), 0);
+          worst.add_difference(i, number(c[i]), number(o[i]), distance(c[i], o[i]));
         }
         return worst.result;
       },

@@ -23,6 +23,11 @@ using ObservableIndex = std::map<ObservableKey, const Observable*>;
 /// Of several with the same key, the first.
 ObservableIndex index_of(const std::vector<Observable>& observables);
 
+/// Parameter-shaped: of gradients, parameters and state.
+bool is_tensor(Observed kind);
+/// "gradient of final_norm.bias", "loss"
+std::string described(const ObservableKey& key);
+
 /// The only element of an observable; NaN when there is none.
 double scalar_of(const Observable& observable);
 
@@ -34,7 +39,8 @@ class Expectation {
   Expectation(const workload::Workload& workload, Track track);
 
   /// The oracle's step. In f64 and native it starts from where the candidate stood (see advance) and covers loss,
-  /// gradients, norm, clip and skipped. False when float shows no yardstick: no_yardstick() says why.
+  /// gradients, norm, clip and skipped. False when float shows no yardstick: no_yardstick() says why. Like compare and
+  /// update it throws Interrupted.
   bool step(const workload::Batch& batch);
   /// f64 and native: parameters and state, as the update makes them from what the candidate showed.
   void update(std::int64_t step, const ObservableIndex& candidate);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <csignal>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -12,7 +13,11 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "harness/judge_compare.hpp"
+#include "harness/signals.hpp"
 #include "kernels/core/errors.hpp"
 #include "reference/oracle.hpp"
 
@@ -56,7 +61,7 @@ Training trained(Track track, const Strings& settings = {}, const std::vector<st
 
 Judgement judged(const Training& run, const Steps& steps, JudgeOptions options = {}) {
   Judge judge(run.workload, run.track, std::move(options));
-  for (std::size_t k = 0; k < steps.size(); ++k) judge.step(run.batches.at(k), steps[k]);
+  for (std::size_t k = 0; k < steps.size(); ++k) judge.step(run.batches.at(k), {steps[k], {}});
   return judge.finish();
 }
 
@@ -145,6 +150,17 @@ TEST(Judge, EveryFlippedBitIsFoundInExact) {
     EXPECT_EQ(j.divergence->tensors, 1);
     EXPECT_GT(j.divergence->error, 0) << j.reason;
   }
+}
+
+TEST(Compare, CountsThatAreEqualAsDoublesDiffer) {
+  constexpr std::int64_t large = std::int64_t{1} << 53;
+  const Values a = std::vector<std::int64_t>{1, large}, b = std::vector<std::int64_t>{1, large + 1};
+  const Comparison result = compare_bits(a, b);
+  EXPECT_EQ(result.outside, 1);
+  EXPECT_EQ(result.index, 1);
+  EXPECT_EQ(result.error, 1);
+  EXPECT_TRUE(std::isinf(result.worst));
+  EXPECT_EQ(compare_bits(a, a).outside, 0);
 }
 
 TEST(Judge, MinusZeroIsZero) {
@@ -335,6 +351,37 @@ TEST(Judge, WhatCancelsMayLeaveARounding) {
   }
 }
 
+/// A parameter that is used nowhere has no terms: its gradient is zero, not a rounding.
+TEST_P(JudgeOf, NothingIsAllowedWhereNothingIsUsed) {
+  const Training r = trained(GetParam(), {"unused=3", "optimizer=adam"});
+  Steps steps = r.steps;
+  change(find(steps[1], Observed::gradient, "unused.0"), 1, [](double) {
+    return GetParam() == Track::exact ? 0x1p-40 : GetParam() == Track::f64 ? 1e-17 : 1e-8;
+  });
+  expect_failure(judged(r, steps), 2, Observed::gradient, "unused.0");
+}
+
+/// A key bias has the gradient zero: what the oracle and float show of it are roundings, of which they may have none.
+TEST(Judge, AKeyBiasMayHaveAnyRounding) {
+  // Two keys of one sample: in float the terms cancel in every draw that they cancel in here.
+  const Strings settings = {"seed=29", "vocab=3", "batch=1", "sequence=2", "optimizer=sgd"};
+  for (const auto& [track, unit] : {std::pair{Track::f64, 0x1p-53}, std::pair{Track::native, 0x1p-24}}) {
+    const Training r = trained(track, settings);
+    const auto with = [&](double noise) {
+      Steps steps = r.steps;
+      change(find(steps[0], Observed::gradient, "blocks.0.attention.key.bias"), [&](double x) { return x + noise; });
+      return judged(r, steps);
+    };
+    double model = 0;
+    for (const auto& o : r.steps[0]) {
+      if (o.kind != Observed::gradient) continue;
+      for (const double x : as_doubles(o.values)) model = std::max(model, std::fabs(x));
+    }
+    EXPECT_EQ(with(7 * unit * model).verdict, Verdict::pass) << with(7 * unit * model).reason;
+    expect_failure(with(100 * unit * model), 1, Observed::gradient, "blocks.0.attention.key.bias");
+  }
+}
+
 TEST_P(JudgeOf, SkippedStepsAreComparedAndCounted) {
   const Training r = trained(GetParam(), {"valid_labels=0"});
   const Judgement plain = judged(r, r.steps);
@@ -364,7 +411,40 @@ TEST(Judge, OverflowInExactIsAStepLikeAnother) {
   const Training r = trained(Track::exact, {"loss_scale=1099511627776"});
   const Judgement j = judged(r, r.steps, {.shows = {Shown::overflow}});
   EXPECT_EQ(j.verdict, Verdict::pass) << j.reason;
-  EXPECT_EQ(judged(r, r.steps).verdict, Verdict::mistrusted);
+  const Judgement idle = judged(r, r.steps);
+  EXPECT_EQ(idle.verdict, Verdict::mistrusted);
+  EXPECT_NE(idle.reason.find("all 3 steps were skipped, for overflow"), std::string::npos) << idle.reason;
+}
+
+TEST(Judge, WhatFloatCannotShowIsNamedOnce) {
+  const Judgement j = [] {
+    const Training r = trained(Track::f64, {"optimizer=sgd", "learning_rate=1e30"});
+    return judged(r, r.steps);
+  }();
+  EXPECT_EQ(j.verdict, Verdict::mistrusted) << j.reason;
+  EXPECT_NE(j.reason.find("in float the oracle's loss is missing"), std::string::npos) << j.reason;
+}
+
+/// In a process of its own, which a signal has reached.
+TEST_P(JudgeOf, AnInterruptionEndsTheOracleBetweenItsSteps) {
+  const Training r = trained(GetParam());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    catch_signals();
+    Judge judge(r.workload, r.track);
+    judge.step(r.batches[0], {r.steps[0], {}});
+    raise(SIGTERM);
+    try {
+      judge.step(r.batches[1], {r.steps[1], {}});
+    } catch (const Interrupted&) {
+      _exit(0);
+    }
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST_P(JudgeOf, AClipThatNeverBoundIsMistrustedWhereItMatters) {

@@ -60,7 +60,9 @@ UpdateBounds update_bounds(const workload::Workload& workload, const workload::P
       const double lost = std::sqrt(4 * tiny / c2) / divisor;
       // 17: m's 5, constant, quotient; lr, product; divisor's 7; quotient
       step = divisor > 0 ? (rate * (m / c1)) / divisor : 0;
-      error = (17 * u + lost) * step + (divisor > 0 ? (4 * rate / (c1 * divisor) + 1) * tiny : 0);
+      // Where they are subnormal: m's 3 tiny and m/c1's one, divided by c1 at most; lr's product, divided by the
+      // divisor; the quotient.
+      error = (17 * u + lost) * step + (divisor > 0 ? (4 * rate / (c1 * divisor) + 1 / divisor + 1) * tiny : 0);
       error += 3 * u * decay * p + u * (step + decay * p) + tiny;  // lr*wd, product with p, and the sum
       step += decay * p;
     }

@@ -16,8 +16,8 @@ namespace shardproof::harness {
 namespace {
 
 /// Magnitudes from far below epsilon to far above the parameters; every 11th gradient zero.
-std::vector<double> hostile(std::size_t n, std::mt19937_64& random, double smallest_exponent) {
-  std::uniform_real_distribution<double> exponent(smallest_exponent, 2), mantissa(-1, 1);
+std::vector<double> hostile(std::size_t n, std::mt19937_64& random, double smallest_exponent, double greatest = 2) {
+  std::uniform_real_distribution<double> exponent(smallest_exponent, greatest), mantissa(-1, 1);
   std::vector<double> values(n);
   for (std::size_t i = 0; i < n; ++i) {
     values[i] = i % 11 == 0 ? 0 : static_cast<float>(mantissa(random) * std::pow(10, exponent(random)));
@@ -30,7 +30,8 @@ struct Worst {
   double parameter = 0, state = 0;
 };
 
-Worst worst_of(const std::string& optimizer) {
+/// `subnormal`: gradients are, and parameters and state so small that it shows.
+Worst worst_of(const std::string& optimizer, bool subnormal = false) {
   std::vector<std::string> settings = {"optimizer=" + optimizer, "clip=1", "layers=1"};
   if (optimizer == "adamw") settings.emplace_back("weight_decay=0.1");
   const auto workload = workload::load("tiny", settings);
@@ -54,17 +55,18 @@ Worst worst_of(const std::string& optimizer) {
     for (const auto& p : workload::parameters(workload)) {
       const auto n = static_cast<std::size_t>(p.elements());
       UpdateInput input;
-      input.parameter = keep(hostile(n, random, -6));
-      input.gradient = keep(hostile(n, random, -30));
+      input.parameter = keep(subnormal ? hostile(n, random, -40, -34) : hostile(n, random, -6));
+      input.gradient = keep(subnormal ? hostile(n, random, -44, -37) : hostile(n, random, -30));
       input.clip_factor = clip, input.learning_rate = workload::learning_rate(workload, step), input.taken = step;
       set(Observed::parameter, p.name, input.parameter);
       if (optimizer == "momentum") {
-        input.first = keep(hostile(n, random, -30));
+        input.first = keep(subnormal ? hostile(n, random, -44, -37) : hostile(n, random, -30));
         set(Observed::state, p.name + ".momentum", input.first);
       } else if (optimizer != "sgd") {
-        auto squares = hostile(n, random, -40);
+        auto squares = subnormal ? std::vector<double>(n) : hostile(n, random, -40);
         for (auto& x : squares) x = std::fabs(x);
-        input.first = keep(hostile(n, random, -20)), input.second = keep(std::move(squares));
+        input.first = keep(subnormal ? hostile(n, random, -44, -37) : hostile(n, random, -20));
+        input.second = keep(std::move(squares));
         set(Observed::state, p.name + ".first_moment", input.first);
         set(Observed::state, p.name + ".second_moment", input.second);
       }
@@ -102,6 +104,13 @@ TEST(UpdateBounds, FloatStaysWithinThemAndComesNear) {
     const Worst worst = worst_of(optimizer);
     EXPECT_GT(worst.parameter, 0.3) << optimizer;
     EXPECT_GT(worst.state, optimizer == "sgd" ? -1 : 0.3) << optimizer;
+  }
+}
+
+TEST(UpdateBounds, SubnormalFloatStaysWithinThem) {
+  for (const std::string optimizer : {"sgd", "momentum", "adam", "adamw"}) {
+    const Worst worst = worst_of(optimizer, true);
+    EXPECT_GT(worst.parameter, 0.1) << optimizer;
   }
 }
 

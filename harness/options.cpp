@@ -24,24 +24,8 @@ constexpr std::string_view byte_units = "KMGT";
 std::int64_t parse_count(std::string_view text, std::int64_t minimum, std::int64_t maximum) {
   const auto value = parse_number<std::int64_t>(text);
   if (!value || *value < minimum || *value > maximum)
-    throw BadInput(fmt::format("\"{}\" is not a whole number {}", text,
-                               maximum == std::numeric_limits<std::int64_t>::max()
-                                   ? fmt::format("of at least {}", minimum)
-                                   : fmt::format("from {} to {}", minimum, maximum)));
+    throw BadInput(fmt::format("\"{}\" is not a whole number from {} to {}", text, minimum, maximum));
   return *value;
-}
-
-double parse_seconds(std::string_view text) {
-  double unit = 1;
-  std::string_view digits = text;
-  if (!text.empty() && std::string_view("smh").find(text.back()) != std::string_view::npos) {
-    unit = text.back() == 's' ? 1 : text.back() == 'm' ? 60 : 3600;
-    digits.remove_suffix(1);
-  }
-  const auto value = parse_number<double>(digits);
-  if (!value || !std::isfinite(*value) || *value < 0)
-    throw BadInput(fmt::format("\"{}\" is not a time in seconds (or with a unit: 90s, 5m, 1h)", text));
-  return *value * unit;
 }
 
 }  // namespace
@@ -90,7 +74,13 @@ Options& Options::flag(const std::string& name, bool& value, const std::string& 
 }
 
 Options& Options::text(const std::string& name, std::string& value, const std::string& what, const std::string& help) {
-  state_->add(name, what, help, false, [&value](const std::string& text) { value = text; })->default_str(value);
+  state_
+      ->add(name, what, help, false,
+            [&value](const std::string& text) {
+              if (text.empty()) throw BadInput("the value is empty");
+              value = text;
+            })
+      ->default_str(value);
   return *this;
 }
 
@@ -101,13 +91,13 @@ Options& Options::number(const std::string& name, std::optional<std::int64_t>& v
   return *this;
 }
 
-Options& Options::seconds(const std::string& name, std::optional<double>& value, const std::string& help) {
-  state_->add(name, "SECONDS", help, false, [&value](const std::string& text) { value = parse_seconds(text); });
+Options& Options::bytes(const std::string& name, std::optional<std::int64_t>& value, const std::string& help) {
+  state_->add(name, "BYTES", help, false, [&value](const std::string& text) { value = parse_bytes(text); });
   return *this;
 }
 
-Options& Options::bytes(const std::string& name, std::optional<std::int64_t>& value, const std::string& help) {
-  state_->add(name, "BYTES", help, false, [&value](const std::string& text) { value = parse_bytes(text); });
+Options& Options::duration(const std::string& name, std::optional<double>& seconds, const std::string& help) {
+  state_->add(name, "TIME", help, false, [&seconds](const std::string& text) { seconds = parse_duration(text); });
   return *this;
 }
 
@@ -185,6 +175,20 @@ std::int64_t parse_bytes(std::string_view text) {
   if (!value || !(*value >= 0 && *value * unit <= 0x1p62) || *value * unit != std::floor(*value * unit))
     throw BadInput(fmt::format("\"{}\" is not a number of bytes (as 4096, 512K, 16G)", text));
   return static_cast<std::int64_t>(*value * unit);
+}
+
+double parse_duration(std::string_view text) {
+  constexpr std::string_view units = "smh";
+  double unit = 1;
+  std::string_view digits = text;
+  if (const auto k = text.empty() ? units.npos : units.find(text.back()); k != units.npos) {
+    unit = std::pow(60.0, static_cast<double>(k));
+    digits.remove_suffix(1);
+  }
+  const auto value = parse_number<double>(digits);
+  if (!value || !(*value > 0 && *value * unit <= 1e9))
+    throw BadInput(fmt::format("\"{}\" is not a time (as 90s, 30m, 1.5h)", text));
+  return *value * unit;
 }
 
 std::string print_bytes(std::int64_t bytes) {

@@ -23,14 +23,15 @@ class Options {
   ~Options();
 
   Options& flag(const std::string& name, bool& value, const std::string& help);
+  /// Not empty.
   Options& text(const std::string& name, std::string& value, const std::string& what, const std::string& help);
   /// A whole number in [minimum, maximum].
   Options& number(const std::string& name, std::optional<std::int64_t>& value, std::int64_t minimum,
                   std::int64_t maximum, const std::string& help);
-  /// Seconds, at least 0: "90", "1.5", or with a unit s, m or h.
-  Options& seconds(const std::string& name, std::optional<double>& value, const std::string& help);
   /// Bytes, with K, M, G or T for powers of 1024.
   Options& bytes(const std::string& name, std::optional<std::int64_t>& value, const std::string& help);
+  /// Seconds, or with s, m or h at the end.
+  Options& duration(const std::string& name, std::optional<double>& seconds, const std::string& help);
   Options& track(std::optional<Track>& value, const std::string& help);
   /// i/n, 1 <= i <= n.
   Options& shard(std::int64_t& index, std::int64_t& count);
@@ -51,6 +52,8 @@ class Options {
 
 /// Bytes as people write them: "512", "4K", "1.5G". Throws BadInput.
 std::int64_t parse_bytes(std::string_view text);
+/// "30m", "1.5h", "90s", "90", as seconds; above 0. Throws BadInput.
+double parse_duration(std::string_view text);
 /// "1.50 GiB"
 std::string print_bytes(std::int64_t bytes);
 

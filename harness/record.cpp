@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/case.hpp"
 #include "harness/json_fields.hpp"
 #include "harness/tracks.hpp"
 #include "kernels/core/errors.hpp"
+#include "suites/workload/text.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -66,6 +68,14 @@ std::vector<std::string> disagreements(const Record& record) {
   return lines;
 }
 
+void hold_to_forms(Record& record) {
+  if (record.verdict != Verdict::pass) return;
+  const auto wrong = disagreements(record);
+  if (wrong.empty()) return;
+  record.verdict = Verdict::fail;
+  record.reason = "a ledger differs from its form: " + workload::joined(wrong, "; ");
+}
+
 std::string to_json(const Record& record) {
   const ordered_json object = {
       {"schema", record_schema},
@@ -78,10 +88,13 @@ std::string to_json(const Record& record) {
       {"device", record.device},
       {"transport", record.transport},
       {"contract", record.contract},
+      {"delays", record.delays},
+      {"injections", record.injections},
       {"verdict", name_of(record.verdict)},
       {"reason", record.reason},
       {"judged", record.judged},
       {"digest", record.digest.empty() ? ordered_json(nullptr) : ordered_json(record.digest)},
+      {"digest_steps", record.digest_steps},
       {"compared", record.compared},
       {"ledgers", object_of(record.ledgers)},
       {"forms", object_of(record.forms)},
@@ -109,10 +122,13 @@ Record parse_record(std::string_view json_text, std::string_view origin) {
   record.device = fields.text("device");
   record.transport = fields.text("transport");
   record.contract = fields.text("contract");
+  record.delays = fields.integer("delays", 0);
+  record.injections = fields.list("injections");
   record.verdict = verdict_named(fields.choice("verdict", verdict_names()));
   record.reason = fields.text("reason");
   record.judged = fields.text("judged");
   record.digest = fields.text_or_null("digest");
+  record.digest_steps = fields.integer("digest_steps", 0);
   record.compared = fields.integer("compared", 0);
   record.ledgers = counts_of(fields, "ledgers", place, findings);
   record.forms = counts_of(fields, "forms", place, findings);
@@ -130,7 +146,20 @@ Record parse_record(std::string_view json_text, std::string_view origin) {
   for (const auto& [name, hash] :
        {std::pair("digest", record.digest), std::pair("workload_hash", record.workload_hash)})
     if (!hash.empty() && !is_sha256(hash)) fields.report(fmt::format("\"{}\" is not 64 hexadecimal digits", name));
+  if (record.digest.empty() != (record.digest_steps == 0))
+    fields.report("\"digest_steps\" must be 0 where there is no digest, and only there");
+  try {
+    const Case value = parse_case(record.case_text);
+    if (value.track != record.track || value.ranks != record.ranks)
+      fields.report("\"track\" and \"ranks\" must be those of \"case\"");
+  } catch (const BadInput& error) {
+    fields.report(error.what());
+  }
+  if (record.rerun.empty()) fields.report("\"rerun\" is empty");
   const bool passed = record.verdict == Verdict::pass;
+  if (passed && record.judged.empty()) fields.report("a pass does not say what was judged");
+  if (passed)
+    for (const std::string& line : disagreements(record)) fields.report("a pass whose " + line);
   if (passed && record.compared == 0) fields.report("a pass that compared nothing is none");
   if (passed != record.reason.empty()) fields.report("\"reason\" must be empty for a pass, and only then");
   throw_findings(findings);

@@ -28,20 +28,25 @@ struct Record {
   std::int64_t ranks = 1;
   Track track = Track::exact;
   std::string device = "cpu", transport = "threads", contract = "EXACT";
+  std::int64_t delays = 0;                   ///< seed of random delays of the ranks; 0: none
+  std::vector<std::string> injections = {};  ///< faults that the communicator was told to make
   Verdict verdict = Verdict::error;
-  std::string reason = {};    ///< one sentence; "" only for pass
-  std::string judged = {};    ///< "full", "unchecked", or what the judged part was cut to
-  std::string digest = {};    ///< 64 hexadecimal digits; "" where there is none
-  std::int64_t compared = 0;  ///< elements compared with the oracle
-  Counts ledgers = {};        ///< counted: "memory_parameter_peak_bytes"
-  Counts forms = {};          ///< predicted, under the name of the ledger that each is held against
-  Figures figures = {};       ///< measured; a value that is not finite is written as null
+  std::string reason = {};        ///< one sentence; "" only for pass
+  std::string judged = {};        ///< "full", "unchecked", or what the judged part was cut to
+  std::string digest = {};        ///< 64 hexadecimal digits; "" where there is none
+  std::int64_t digest_steps = 0;  ///< the digest is over steps 1 to this one; 0 where there is none
+  std::int64_t compared = 0;      ///< elements compared with the oracle
+  Counts ledgers = {};            ///< counted: "memory_parameter_peak_bytes"
+  Counts forms = {};              ///< predicted, under the name of the ledger that each is held against
+  Figures figures = {};           ///< measured; a value that is not finite is written as null
   std::string rerun = {};
   Environment environment = {};
 };
 
 /// The ledger that each form is held against differs: one sentence a line; a form without ledger is one too.
 std::vector<std::string> disagreements(const Record& record);
+/// A pass becomes a fail, with the reason, where there are disagreements.
+void hold_to_forms(Record& record);
 
 /// One JSON object in one line, without the newline.
 std::string to_json(const Record& record);

@@ -10,20 +10,24 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/core/errors.hpp"
+#include "kernels/core/testing/folder.hpp"
 
 namespace shardproof::harness {
 namespace {
 
 Record record() {
-  return {.case_text = "tiny | dp1 | 1 rank | exact | cpu | threads",
+  return {.case_text = "tiny | dp3 | 3 ranks | f64 | cpu | threads",
           .workload = "tiny \"quoted\" \xc3\xa9",
           .workload_hash = std::string(64, 'a'),
           .strategy = "microbatches=4",
           .ranks = 3,
           .track = Track::f64,
+          .delays = 3,
+          .injections = {"skip", "scale:rank=1"},
           .verdict = Verdict::pass,
           .judged = "full",
           .digest = std::string(64, '0'),
+          .digest_steps = 3,
           .compared = std::numeric_limits<std::int64_t>::max(),
           .ledgers = {{"memory_parameter_peak_bytes", 12}, {"flops_model", 0}},
           .forms = {{"memory_parameter_peak_bytes", 12}},
@@ -51,6 +55,8 @@ TEST(Record, ComesBackFromItsText) {
   EXPECT_EQ(read.compared, sent.compared);
   EXPECT_EQ(read.track, Track::f64);
   EXPECT_EQ(read.verdict, Verdict::pass);
+  EXPECT_EQ(read.delays, 3);
+  EXPECT_EQ(read.injections, sent.injections);
   EXPECT_EQ(read.ledgers, sent.ledgers);
   EXPECT_EQ(read.forms, sent.forms);
   EXPECT_EQ(read.figures[0].second, 0.1);
@@ -61,6 +67,8 @@ TEST(Record, ComesBackFromItsText) {
 TEST(Record, ADefaultOneIsAnErrorThatDoesNotValidateWithoutAReason) {
   Record empty;
   empty.environment = environment();
+  empty.case_text = "tiny | dp1 | 1 rank | exact | cpu | threads";
+  empty.rerun = "shardproof run";
   EXPECT_EQ(empty.verdict, Verdict::error);
   EXPECT_THROW(parse_record(to_json(empty), "here"), BadInput);
   empty.reason = "did not end";
@@ -111,6 +119,14 @@ TEST(Record, WrongValuesAreNamed) {
   EXPECT_EQ(with("compared", 9223372036854775808u), "f:1: \"compared\" must be a whole number of 64 bits, not number");
   EXPECT_EQ(with("digest", "xyz"), "f:1: \"digest\" is not 64 hexadecimal digits");
   EXPECT_EQ(with("track", "f32"), "f:1: unknown track \"f32\": did you mean \"f64\"?");
+  EXPECT_EQ(with("digest_steps", 0), "f:1: \"digest_steps\" must be 0 where there is no digest, and only there");
+  EXPECT_EQ(with("case", "nonsense").substr(0, 36), "f:1: case \"nonsense\": 1 parts, not 6");
+  EXPECT_EQ(with("case", "tiny | dp3 | 3 ranks | exact | cpu | threads"),
+            "f:1: \"track\" and \"ranks\" must be those of \"case\"");
+  EXPECT_EQ(with("rerun", ""), "f:1: \"rerun\" is empty");
+  EXPECT_EQ(with("judged", ""), "f:1: a pass does not say what was judged");
+  EXPECT_EQ(with("forms", {{"memory_parameter_peak_bytes", 13}}),
+            "f:1: a pass whose memory_parameter_peak_bytes is 12, its form says 13");
   EXPECT_EQ(with("reason", "because"), "f:1: \"reason\" must be empty for a pass, and only then");
   EXPECT_EQ(with("schema", "shardproof.record/2"),
             "f:1: \"schema\" is \"shardproof.record/2\": this program reads \"shardproof.record/1\"");
@@ -129,6 +145,13 @@ TEST(Record, DoubledKeysAndBrokenTextAreRefused) {
     EXPECT_THROW(parse_record(other, "here"), BadInput) << other;
 }
 
+TEST(Record, DeepNestingIsRefusedNotFollowed) {
+  std::string text = to_json(record());
+  const auto at = text.find("\"libraries\":") + 12;
+  text.insert(at, std::string(200'000, '['));
+  EXPECT_THROW(parse_record(text, "here"), BadInput);
+}
+
 TEST(Record, AFormThatDiffersFromItsLedgerIsADisagreement) {
   Record checked = record();
   EXPECT_TRUE(disagreements(checked).empty());
@@ -141,10 +164,11 @@ TEST(Record, AFormThatDiffersFromItsLedgerIsADisagreement) {
 
 // The schema and parse_record say the same: an independent validator accepts what is emitted and refuses what
 // parse_record refuses.
-class Schema : public testing::Test {
+class Schema : public ::testing::Test {
  protected:
   static bool accepts(const std::string& json) {
-    const std::string path = testing::TempDir() + "record_schema_test.json";
+    const shardproof::testing::Folder folder;
+    const std::string path = (folder / "record.json").string();
     std::ofstream(path) << json;
     const std::string program =
         "import json, sys\n"
@@ -166,13 +190,15 @@ TEST_F(Schema, AcceptsWhatIsEmitted) {
   failed.verdict = Verdict::fail;
   failed.reason = "the loss differs";
   failed.digest = "";
+  failed.digest_steps = 0;
   EXPECT_TRUE(accepts(to_json(failed)));
 }
 
 TEST_F(Schema, RefusesWhatParsingRefuses) {
   const auto whole = nlohmann::ordered_json::parse(to_json(record()));
   const std::pair<const char*, nlohmann::ordered_json> wrong[] = {
-      {"verdict", "ok"}, {"compared", 0}, {"reason", "because"}, {"digest", "xyz"}, {"unknown", 1}, {"ranks", 1.5}};
+      {"verdict", "ok"},   {"compared", 0}, {"reason", "because"}, {"digest", "xyz"}, {"digest_steps", 0},
+      {"digest", nullptr}, {"rerun", ""},   {"unknown", 1},        {"ranks", 1.5}};
   for (const auto& [key, value] : wrong) {
     auto object = whole;
     object[key] = value;
@@ -184,7 +210,8 @@ TEST_F(Schema, RefusesWhatParsingRefuses) {
 TEST(Environment, IsFilledIn) {
   const Environment here = environment();
   EXPECT_FALSE(here.host.empty() || here.processor.empty() || here.compiler.empty() || here.commit.empty());
-  EXPECT_NE(here.flags.find("-ffp-contract=off"), std::string::npos);
+  for (const char* flag : {"-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-march="})
+    EXPECT_NE(here.flags.find(flag), std::string::npos) << flag << " in " << here.flags;
   EXPECT_GE(here.cores, 1);
   EXPECT_GT(here.memory_bytes, 1 << 20);
   EXPECT_EQ(here.libraries.at(0).first, "oneDNN");

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 
@@ -101,8 +102,12 @@ void RunFolder::release() {
 void RunFolder::lock() {
   const std::filesystem::path file = path_ / lock_name;
   for (;;) {
-    const int lock = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const int lock = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (lock < 0) fail(file, std::strerror(errno));
+    if (struct stat status{}; fstat(lock, &status) != 0 || !S_ISREG(status.st_mode)) {
+      close(lock);
+      fail(file, "it is no regular file");
+    }
     if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
       const std::string owner = owner_of(lock);
       close(lock);
@@ -151,7 +156,11 @@ ExitCode RunFolder::run(const std::string& command_line, const std::function<Exi
   try {
     code = work();
   } catch (const std::exception& error) {
-    summarise(exit_code_of(error), command_line);
+    try {
+      summarise(exit_code_of(error), command_line);
+    } catch (const std::exception& also) {  // what ended the work counts
+      say(stderr, printable(fmt::format("shardproof: {}\n", also.what())));
+    }
     throw;
   }
   summarise(code, command_line);

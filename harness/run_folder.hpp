@@ -31,7 +31,7 @@ class RunFolder {
   void add(const Record& record);
 
   /// Does the work, then writes summary.json and junit.xml about the records made, also when the work throws.
-  /// Returns what the work returns. Throws what it throws, and WriteError.
+  /// Returns what the work returns. Throws what it throws; else, where they cannot be written, WriteError.
   ExitCode run(const std::string& command_line, const std::function<ExitCode()>& work);
 
  private:

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ class RunFolderTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   static Record record(const std::string& name) {
-    return {.case_text = name,
+    return {.case_text = name + " | dp1 | 1 rank | exact | cpu | threads",
             .verdict = Verdict::fail,
             .reason = "<it> differs & \"so\"",
             .figures = {{"seconds", 1.5}},
@@ -60,7 +61,7 @@ TEST_F(RunFolderTest, HoldsWhatWasRun) {
     RunFolder folder(path, false);
     EXPECT_EQ(run(folder, {"one", "two"}), ExitCode::check_failed);
   }
-  EXPECT_EQ(validate(path), "a run of 2 records");
+  EXPECT_EQ(validate(path), "a run of 2 records, exit code 1");
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(path)) names.push_back(entry.path().filename());
   std::ranges::sort(names);
@@ -81,13 +82,13 @@ TEST_F(RunFolderTest, ARunIsKeptUnlessItMayBeOverwritten) {
   EXPECT_EQ(refusal(root_ / "x"),
             (root_ / "x").string() + " holds a run already: choose another --out, or --overwrite it");
   EXPECT_EQ(read_file(root_ / "x/records.jsonl"), before);
-  EXPECT_EQ(validate(root_ / "x"), "a run of 1 record");
+  EXPECT_EQ(validate(root_ / "x"), "a run of 1 record, exit code 1");
   {
     RunFolder folder(root_ / "x", true);
     EXPECT_FALSE(fs::exists(root_ / "x/summary.json"));
     run(folder, {"two", "three"});
   }
-  EXPECT_EQ(validate(root_ / "x"), "a run of 2 records");
+  EXPECT_EQ(validate(root_ / "x"), "a run of 2 records, exit code 1");
 }
 
 TEST_F(RunFolderTest, OtherFilesInTheFolderStay) {
@@ -131,7 +132,81 @@ TEST_F(RunFolderTest, WhenTheWorkThrowsTheSummarySaysSo) {
                  Interrupted);
   }
   EXPECT_NE(read_file(root_ / "x/summary.json").find("\"exit_code\": 130"), std::string::npos);
-  EXPECT_EQ(validate(root_ / "x"), "a run of 1 record");
+  EXPECT_EQ(validate(root_ / "x"), "a run of 1 record, exit code 130");
+}
+
+TEST_F(RunFolderTest, AnInterruptedRunNeedsNoRecord) {
+  {
+    RunFolder folder(root_ / "x", false);
+    EXPECT_THROW(folder.run("line", []() -> ExitCode { throw Interrupted("interrupted by SIGINT"); }), Interrupted);
+  }
+  EXPECT_EQ(validate(root_ / "x"), "a run of 0 records, exit code 130");
+  {
+    RunFolder folder(root_ / "y", false);
+    folder.run("line", [] { return ExitCode::pass; });
+  }
+  EXPECT_THROW(validate(root_ / "y"), BadInput) << "nothing passes by doing nothing";
+}
+
+TEST_F(RunFolderTest, TheSummaryMustFitItsRecords) {
+  const auto spoiled = [&](const std::string& from, const std::string& to) {
+    fs::remove_all(root_ / "x");
+    {
+      RunFolder folder(root_ / "x", false);
+      run(folder, {"one"});
+    }
+    std::string text = read_file(root_ / "x/summary.json");
+    const auto at = text.find(from);
+    if (at == text.npos) return std::string("no ") + from;
+    write_file(root_ / "x/summary.json", text.replace(at, from.size(), to));
+    try {
+      return validate(root_ / "x");
+    } catch (const BadInput& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_NE(spoiled("\"fail\": 1", "\"fail\": 0").find("\"fail\" is 0, but there are 1"), std::string::npos);
+  EXPECT_NE(spoiled("\"pass\": 0", "\"pass\": 1").find("\"pass\" is 1, but there are 0"), std::string::npos);
+  EXPECT_NE(spoiled("\"pass\": 0", "\"pass\": \"x\"").find("must be a whole number"), std::string::npos);
+  EXPECT_NE(spoiled("\"cases\": 1", "\"cases\": 2").find("\"cases\" is 2"), std::string::npos);
+  fs::remove(root_ / "x/junit.xml");
+  EXPECT_THROW(validate(root_ / "x"), BadInput);
+}
+
+// In a process of its own, whose files may not grow: the same error path as a full disk.
+TEST_F(RunFolderTest, WhatEndedTheWorkCountsMoreThanAFullDisk) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    catch_signals();
+    int code = 1;
+    try {
+      RunFolder folder(root_ / "x", false);
+      rlimit none{0, 0};
+      setrlimit(RLIMIT_FSIZE, &none);
+      folder.run("line", []() -> ExitCode { throw Interrupted("interrupted by SIGINT"); });
+    } catch (const Interrupted&) {
+      code = 0;
+    } catch (const std::exception&) {
+      code = 2;
+    }
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(RunFolderTest, ALockThatIsNoFileIsLeftAlone) {
+  std::ofstream(root_ / "target") << "mine";
+  fs::create_directory(root_ / "x");
+  fs::create_symlink(root_ / "target", root_ / "x/run.lock");
+  EXPECT_THROW(RunFolder(root_ / "x", false), WriteError);
+  EXPECT_EQ(read_file(root_ / "target"), "mine");
+  fs::remove(root_ / "x/run.lock");
+  ASSERT_EQ(mkfifo((root_ / "x/run.lock").c_str(), 0666), 0);
+  EXPECT_THROW(RunFolder(root_ / "x", false), WriteError);
+  EXPECT_TRUE(fs::exists(root_ / "x/run.lock"));
 }
 
 TEST_F(RunFolderTest, WhereItCannotBeWrittenItSaysWhy) {
@@ -191,6 +266,21 @@ TEST_F(RunFolderTest, CutRecordsAreFound) {
   EXPECT_THROW(validate(root_ / "missing.jsonl"), BadInput);
   EXPECT_THROW(validate(root_ / "missing"), BadInput);
   EXPECT_THROW(validate(root_), BadInput) << "an empty folder is no run";
+}
+
+TEST(Signals, APipeThatNobodyReadsIsAnError) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    catch_signals();
+    int ends[2];
+    if (pipe(ends) != 0) _exit(2);
+    close(ends[0]);
+    _exit(write(ends[1], "x", 1) < 0 && errno == EPIPE ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(Signals, TheFirstRaisesAFlagAndTheSecondKills) {

@@ -2,12 +2,15 @@
 #include "harness/run_report.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "harness/figures.hpp"
 #include "harness/options.hpp"
 #include "harness/text.hpp"
+#include "impl/comm/traffic_ledger.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -16,18 +19,76 @@ using Row = std::vector<std::string>;
 
 Row throughput(const Trained& trained) {
   const auto rate = tokens_per_second(trained);
-  if (!rate) return {"throughput", "not measured: it takes a second step"};
+  if (!rate) return {"throughput", "not measured: no step was taken after the first"};
   return {"throughput", fmt::format("{:.0f} tokens/s (quartiles {:.0f} to {:.0f}, {} steps after the first)",
                                     (*rate)[1], (*rate)[0], (*rate)[2], trained.steps.size() - 1)};
+}
+
+/// Nothing unless it was measured.
+std::vector<Row> twin(const Record& record) {
+  const auto figure = [&](std::string_view name) {
+    const auto found = std::ranges::find(record.figures, name, &Figures::value_type::first);
+    return found == record.figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+  };
+  const double median = figure("twin_efficiency_median");
+  if (std::isnan(median)) return {};
+  return {{"twin", fmt::format("{:.3f} of the speed of {} independent one-rank runs ({:.3f} to {:.3f})", median,
+                               record.ranks, figure("twin_efficiency_low"), figure("twin_efficiency_high"))}};
 }
 
 Row learning_row(const Learning& learned) {
   std::string text = fmt::format("loss {:.4f} to {:.4f}; mean of the last {} {:.4f}", learned.first_loss,
                                  learned.last_loss, learned.steps, learned.mean);
-  if (learned.floor)
-    text += fmt::format(", {:+.2f} % from the source's entropy {:.4f} (standard error {:.4f})",
-                        100 * (learned.mean / *learned.floor - 1), *learned.floor, *learned.standard_error);
+  if (!learned.floor) return {"learning", text};
+  const double percent = 100 * (learned.mean / *learned.floor - 1);  // of one token there is no entropy
+  text += std::isfinite(percent) ? fmt::format(", {:.2f} % {}", std::fabs(percent), percent < 0 ? "below" : "above")
+                                 : ", above";
+  text += fmt::format(" the source's entropy {:.4f} (standard error {:.4f})", *learned.floor, *learned.standard_error);
   return {"learning", text};
+}
+
+/// A ledger and its form, of one rank or of several under one name.
+struct Held {
+  std::string name;
+  std::vector<std::int64_t> counted;
+  std::vector<std::int64_t> forms;  ///< fewer than counted where there are none
+  bool equal = true;
+};
+
+/// "rank3_memory_parameter_peak_bytes" without its rank
+std::string without_rank(const std::string& name) {
+  if (!name.starts_with("rank")) return name;
+  const auto end = name.find_first_not_of("0123456789", 4);
+  return end != name.npos && end > 4 && name[end] == '_' ? name.substr(end + 1) : name;
+}
+
+/// Of the ledgers that begin with `start` and end with `unit`, by name, in the record's order.
+std::vector<Held> held(const Record& record, std::string_view start, std::string_view unit) {
+  std::vector<Held> all;
+  for (const auto& [name, count] : record.ledgers) {
+    const auto bare = without_rank(name);
+    if (!bare.starts_with(start) || !bare.ends_with(unit)) continue;
+    auto same = std::ranges::find(all, bare, &Held::name);
+    if (same == all.end()) same = all.insert(all.end(), Held{.name = bare, .counted = {}, .forms = {}});
+    same->counted.push_back(count);
+    const auto form = std::ranges::find(record.forms, name, &Counts::value_type::first);
+    if (form == record.forms.end()) continue;
+    same->forms.push_back(form->second);
+    same->equal = same->equal && form->second == count;
+  }
+  return all;
+}
+
+std::string bytes_text(const std::vector<std::int64_t>& bytes) {
+  if (bytes.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(bytes);
+  return least == most ? print_bytes(most) : fmt::format("{} to {}", print_bytes(least), print_bytes(most));
+}
+
+Row row_of(const Held& h, std::string name) {
+  std::string form = bytes_text(h.forms);
+  if (!h.forms.empty()) form += h.equal ? ", equal" : ", DIFFERS";
+  return {std::move(name), bytes_text(h.counted), std::move(form)};
 }
 
 // "memory_parameter_peak_bytes" as "parameter peak"
@@ -39,31 +100,52 @@ std::string short_name(const std::string& name) {
 }
 
 std::vector<Row> memory(const Record& record) {
-  std::vector<Row> rows = {{"memory", "counted", "form"}};
-  for (const auto& [name, bytes] : record.ledgers) {
-    if (!name.starts_with("memory_")) continue;
-    const auto form = std::ranges::find(record.forms, name, &Counts::value_type::first);
-    std::string said = form == record.forms.end() ? "" : print_bytes(form->second);
-    if (form != record.forms.end()) said += form->second == bytes ? ", equal" : ", DIFFERS";
-    rows.push_back({"  " + short_name(name), print_bytes(bytes), said});
+  std::vector<Row> rows = {{record.ranks > 1 ? "memory of a rank" : "memory", "counted", "form"}};
+  for (const Held& h : held(record, "memory_", "_bytes")) rows.push_back(row_of(h, "  " + short_name(h.name)));
+  return rows;
+}
+
+// "traffic_tp_all_reduce_mlp_row_output_wire_bytes" as "tp all_reduce mlp_row_output"
+std::string traffic_name(const std::string& name) {
+  const std::string_view start = "traffic_", end = "_wire_bytes";
+  std::string text = name.substr(start.size(), name.size() - start.size() - end.size());
+  if (const auto axis = text.find('_'); axis != text.npos) text[axis] = ' ';
+  for (std::size_t k = 0; k <= static_cast<std::size_t>(comm::Kind::barrier); ++k) {
+    const std::string kind = fmt::format(" {}_", comm::name_of(static_cast<comm::Kind>(k)));
+    if (const auto at = text.find(kind); at != text.npos) text[at + kind.size() - 1] = ' ';
+  }
+  return text;
+}
+
+std::vector<Row> traffic(const Record& record) {
+  std::vector<Row> rows = {{"traffic on the wire, all ranks", "counted", "form"}};
+  for (const Held& h : held(record, "traffic_", "_wire_bytes")) {
+    if (h.counted != std::vector<std::int64_t>{0}) rows.push_back(row_of(h, "  " + traffic_name(h.name)));
   }
   return rows;
 }
 
 }  // namespace
 
+std::string digest_text(const std::string& digest, std::int64_t steps) {
+  return digest + (steps == 1 ? " (step 1)" : fmt::format(" (steps 1 to {})", steps));
+}
+
 std::string report(const Record& record, const workload::Workload& workload, const Trained& trained) {
   std::vector<Row> rows;
   if (!trained.steps.empty()) {
     rows.push_back(throughput(trained));
+    for (auto& row : twin(record)) rows.push_back(std::move(row));
     if (const auto learned = learning(workload, trained.steps)) rows.push_back(learning_row(*learned));
   }
-  if (!record.digest.empty()) rows.push_back({"digest", record.digest});
+  if (!record.digest.empty()) rows.push_back({"digest", digest_text(record.digest, record.digest_steps)});
   std::string verdict =
       fmt::format("{} (judged: {}; {} elements compared)", name_of(record.verdict), record.judged, record.compared);
   if (!record.reason.empty()) verdict += ": " + record.reason;
   rows.push_back({"verdict", verdict});
-  return (trained.steps.empty() ? "" : table(memory(record))) + table(rows);
+  std::string text = trained.steps.empty() ? "" : table(memory(record));
+  if (!trained.steps.empty() && record.ranks > 1) text += table(traffic(record));
+  return text + table(rows);
 }
 
 }  // namespace shardproof::harness

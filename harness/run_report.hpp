@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "harness/record.hpp"
 #include "harness/training.hpp"
 
 namespace shardproof::harness {
+
+/// The digest, and the steps that it is over: "0123... (steps 1 to 3)".
+std::string digest_text(const std::string& digest, std::int64_t steps);
 
 /// What `run` prints about a finished case: throughput, learning, memory beside its forms, digest, verdict.
 std::string report(const Record& record, const workload::Workload& workload, const Trained& trained);

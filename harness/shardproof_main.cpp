@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <new>
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "harness/build_info.hpp"
@@ -25,7 +25,7 @@ std::string help() {
     examples.push_back({std::string("  ") + command->example});
   }
   return fmt::format(
-      "Proves that distributed training computes what one device computes, and measures what it costs.\n\n"
+      "Checks that distributed training computes what one device computes, and measures what it costs.\n\n"
       "Usage: shardproof COMMAND [OPTIONS]\n\nCommands (each with --help):\n{}\nExamples:\n{}\n"
       "Exit codes: 0 pass, 1 a check failed, 2 usage, 3 inconclusive, 4 environment, 5 could not write results,\n"
       "6 out of memory, 7 non-finite, 8 hang, 9 a rank was lost, 10 internal, 130 interrupted\n",
@@ -54,29 +54,33 @@ ExitCode dispatch_command(std::span<const std::string> args) {
   return command_named(args[0]).run(args.subspan(1));
 }
 
+/// Files opened later must not become standard input, output or error where those are closed. What is written to them
+/// then fails, as on closed ones.
+void hold_standard_files() {
+  for (int file = 0; file < 3; ++file)
+    if (fcntl(file, F_GETFD) < 0) open("/dev/null", O_RDONLY);  // takes the lowest number that is free: this one
+}
+
 ExitCode guarded(std::span<const std::string> args) {
   try {
     catch_signals();
     try {
       prepare_process();
     } catch (const DeviceError& error) {
-      fmt::print(stderr, "shardproof: {}\n", error.what());
+      say(stderr, fmt::format("shardproof: {}\n", error.what()));
       return ExitCode::environment;
     }
     const ExitCode code = dispatch_command(args);
     // Output that nobody could read is no success.
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw WriteError("cannot write to standard output");
     return code;
-  } catch (const std::bad_alloc& error) {
-    fmt::print(stderr, "shardproof: this machine's memory is exhausted\n");
-    return exit_code_of(error);
   } catch (const std::exception& error) {
     if (std::ferror(stdout)) {
-      fmt::print(stderr, "shardproof: cannot write to standard output\n");
+      say(stderr, "shardproof: cannot write to standard output\n");
       return ExitCode::write_failed;
     }
     std::fflush(stdout);
-    fmt::print(stderr, "shardproof: {}\n", printable(error.what()));
+    say(stderr, "shardproof: " + printable(reason_of(error)) + "\n");
     return exit_code_of(error);
   }
 }
@@ -85,6 +89,7 @@ ExitCode guarded(std::span<const std::string> args) {
 }  // namespace shardproof::harness
 
 int main(int argc, char** argv) {
+  shardproof::harness::hold_standard_files();
   const std::vector<std::string> args(argv + 1, argv + argc);
   return static_cast<int>(shardproof::harness::guarded(args));
 }

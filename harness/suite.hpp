@@ -18,6 +18,9 @@ struct Entry {
   std::vector<Case> cases;
   std::vector<Shown> shows = {Shown::gradient};  ///< what every one of them must show
   std::int64_t pass = 0, unsupported = 0;        ///< verdicts expected when all of them run
+  std::vector<std::string> needs = {};           ///< techniques that the rest of the workload's purpose waits for
+  bool pairs = false;                            ///< the cases cover pairs of factors' levels:
+  std::int64_t covered = 0, legal = 0;           ///< so many of so many legal ones
 };
 
 struct Suite {
@@ -27,7 +30,8 @@ struct Suite {
 
 /// The suite's text with everything expanded. `seed` replaces that of its random entries. Throws BadInput with every
 /// finding, one a line: not JSON, unknown, doubled or missing keys, wrong types, a name or a case that is there twice,
-/// expected counts that are not the number of cases. Workloads and strategies are read when a case runs, not here.
+/// expected counts that are not the number of cases. Workloads and strategies are read when a case runs, but for
+/// entries with strategy_factors, of which only the legal combinations are cases.
 Suite parse_suite(std::string_view text, std::string_view origin, std::optional<std::uint64_t> seed = {});
 
 /// A file of suites/cases by its name, or any other by its path. A built-in suite's counts must be those of its

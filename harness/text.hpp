@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,9 @@ std::string counted(Count count, const std::string& noun) {
 /// The text with `?` for control characters other than line ends and tabs, and for bytes that are no UTF-8: what a file
 /// holds must not reach a terminal.
 std::string printable(std::string_view text);
+
+/// Writes the text at once. What fails is left to ferror(): a run is worth more than what is said of it.
+void say(std::FILE* stream, std::string_view text) noexcept;
 
 /// Rows with columns padded to equal width, two spaces between, no space at line ends.
 std::string table(const std::vector<std::vector<std::string>>& rows);

@@ -3,88 +3,99 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <limits>
+#include <mutex>
 
-#include <fmt/format.h>
-
-#include "harness/predict/flops.hpp"
-#include "harness/predict/memory.hpp"
+#include "harness/ledgers.hpp"
 #include "harness/signals.hpp"
 #include "kernels/core/device.hpp"
 #include "kernels/core/queue.hpp"
 
 namespace shardproof::harness {
+
 namespace {
 
-std::string saved_name(std::string part) {
-  std::ranges::replace(part, '.', '_');
-  return fmt::format("memory_saved_{}_bytes", part);
-}
-
-std::string peak_name(Category category) { return fmt::format("memory_{}_peak_bytes", name_of(category)); }
-
-Counts ledgers(Device& device, const engine::Trainer& trainer, const std::vector<engine::StepResult>& steps) {
-  Counts counts;
-  for (std::size_t i = 0; i < category_count; ++i) {
-    const auto category = static_cast<Category>(i);
-    const std::int64_t peak = device.memory().peak(category);
-    if (peak > 0 || category == Category::optimizer_state) counts.emplace_back(peak_name(category), peak);
+/// Rank 0 judges what the others have only helped to gather: they wait here for it, not in a call that has a deadline.
+class Intermission {
+ public:
+  void end(std::int64_t step) {
+    const std::lock_guard lock(mutex_);
+    ended_ = step;
+    changed_.notify_all();
   }
-  counts.emplace_back("memory_total_peak_bytes", device.memory().peak_total());
-  for (const engine::SavedBytes& saved : trainer.saved_bytes())
-    counts.emplace_back(saved_name(saved.part), saved.bytes);
-  counts.emplace_back("flops_model", device.flops().model());
-  counts.emplace_back("flops_hardware", device.flops().hardware());
-  std::int64_t tokens = 0;
-  for (const engine::StepResult& step : steps) tokens += step.tokens;
-  counts.emplace_back("tokens", tokens);
-  const auto skipped = [&](engine::Skipped why) {
-    return std::ranges::count(steps, why, &engine::StepResult::skipped);
-  };
-  counts.emplace_back("steps_taken", skipped(engine::Skipped::no));
-  counts.emplace_back("steps_skipped_non_finite", skipped(engine::Skipped::non_finite));
-  counts.emplace_back("steps_skipped_no_label", skipped(engine::Skipped::no_label));
-  return counts;
-}
+  void wait_for(std::int64_t step) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ >= step; });
+  }
 
-Counts forms(const TrainingJob& job, std::int64_t first_samples, double flops) {
-  const predict::Memory memory =
-      predict::memory(job.workload, predict::role_bytes(job.track), first_samples, job.microbatches);
-  Counts counts = {
-      {peak_name(Category::parameter), memory.parameter},
-      {peak_name(Category::gradient), memory.gradient},
-      {peak_name(Category::optimizer_state), memory.optimizer_state},
-      {saved_name("embedding"), memory.saved_embedding},
-  };
-  for (std::int64_t layer = 0; layer < job.workload.layers; ++layer)
-    counts.emplace_back(saved_name(fmt::format("blocks.{}", layer)), memory.saved_block);
-  counts.emplace_back(saved_name("head"), memory.saved_head);
-  counts.emplace_back("flops_model", static_cast<std::int64_t>(flops));
-  return counts;
-}
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t ended_ = 0;
+};
+
+constexpr auto no_more_steps = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
 Trained train(const TrainingJob& job, const workload::Corpus& corpus, const TrainingWatcher& watcher) {
-  Device device({.memory_limit_bytes = job.device_memory_bytes, .poison = job.poison});
-  ImmediateQueue queue(device);
-  engine::Trainer trainer(queue, job.workload, job.track, {.microbatches = job.microbatches});
+  const plan::Plan plan = plan::make_plan(job.workload, job.strategy);
+  std::vector<RankLedgers> ranks(static_cast<std::size_t>(plan.mesh.ranks()));
+  std::vector<BatchSize> batches;
   Trained trained;
-  double flops = 0;
-  std::int64_t first_samples = 0;
-  for (std::int64_t step = 1; step <= job.workload.steps; ++step) {
-    stop_if_interrupted();
-    const auto start = std::chrono::steady_clock::now();
-    const workload::Batch batch = workload::batch(job.workload, corpus, step);
-    trained.steps.push_back(trainer.step(batch));
-    trained.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    flops += predict::flops(job.workload, batch.size()).total();
-    if (step == 1) first_samples = batch.size();
-    if (step <= watcher.observed_steps) watcher.observe(batch, trainer.observe());
-    if (watcher.step) watcher.step(trained.steps.back());
-    if (step >= watcher.observed_steps && trained.steps.back().skipped == engine::Skipped::non_finite) break;
+  Intermission intermission;
+  const auto rank = [&](comm::World& world) {
+    const bool first = world.rank() == Rank{0};
+    Device device({.rank = world.rank(), .memory_limit_bytes = job.device_memory_bytes, .poison = job.poison});
+    ImmediateQueue queue(device);
+    engine::Trainer trainer(queue, world, job.workload, job.track, plan, job.tamper);
+    for (std::int64_t step = 1; step <= job.workload.steps; ++step) {
+      if (first) stop_if_interrupted();
+      const auto start = std::chrono::steady_clock::now();
+      const workload::Batch batch = workload::batch(job.workload, corpus, step);
+      const engine::StepResult result = trainer.step(batch);
+      if (first) {
+        trained.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        trained.steps.push_back(result);
+        batches.push_back({batch.size(), batch.label_count});
+      }
+      if (step <= watcher.observed_steps) {
+        const engine::Observation seen = trainer.observe();
+        if (first) {
+          watcher.observe(batch, seen);
+          intermission.end(step);
+        } else {
+          intermission.wait_for(step);
+        }
+      }
+      if (first && watcher.step) watcher.step(result);
+      if (step >= watcher.observed_steps && result.skipped == engine::Skipped::non_finite) break;
+    }
+    ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(device, world.traffic(), trainer);
+  };
+  std::exception_ptr interrupted;
+  try {
+    comm::run_threads(plan.mesh.ranks(), job.threads, [&](comm::World& world) {
+      try {
+        rank(world);
+      } catch (const Interrupted&) {
+        interrupted = std::current_exception();  // on rank 0 alone
+        intermission.end(no_more_steps);
+        throw;
+      } catch (...) {
+        intermission.end(no_more_steps);
+        throw;
+      }
+    });
+  } catch (...) {
+    if (interrupted) std::rethrow_exception(interrupted);
+    throw;
   }
-  trained.ledgers = ledgers(device, trainer, trained.steps);
-  trained.forms = forms(job, first_samples, flops);
+  trained.ledgers = counted(ranks);
+  for (auto& count : counted(trained.steps)) trained.ledgers.push_back(std::move(count));
+  trained.forms = predicted(job, plan, batches);
   return trained;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains one workload on one device, and counts.
+// Trains one workload under a strategy, and counts.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "harness/record.hpp"
+#include "impl/comm/world.hpp"
 #include "impl/engine/trainer.hpp"
+#include "impl/plan/strategy.hpp"
 #include "kernels/core/memory_ledger.hpp"
-#include "kernels/core/observable.hpp"
 #include "kernels/core/track.hpp"
 #include "suites/workload/batch.hpp"
 #include "suites/workload/workload.hpp"
@@ -18,29 +19,33 @@
 namespace shardproof::harness {
 
 struct TrainingJob {
-  workload::Workload workload;
+  workload::Workload workload;  ///< with the strategy's program keys
   Track track = Track::native;
-  std::int64_t microbatches = 1;
-  std::int64_t device_memory_bytes = MemoryLedger::unlimited;
+  plan::Strategy strategy = {};
+  std::int64_t device_memory_bytes = MemoryLedger::unlimited;  ///< of each rank
   bool poison = false;
+  comm::ThreadsOptions threads = {};
+  engine::Tamper tamper = {};
 };
 
+/// Called on rank 0.
 struct TrainingWatcher {
   std::int64_t observed_steps = 0;  ///< the first ones
   /// After each observed step; not timed.
-  std::function<void(const workload::Batch&, const std::vector<Observable>&)> observe;
+  std::function<void(const workload::Batch&, const engine::Observation&)> observe;
   /// After each step.
   std::function<void(const engine::StepResult&)> step;
 };
 
 struct Trained {
   std::vector<engine::StepResult> steps;
-  std::vector<double> seconds;  ///< of each step, with making its batch
+  std::vector<double> seconds;  ///< of each step on rank 0, with making its batch
   Counts ledgers, forms;
 };
 
 /// Trains all steps of the workload, or up to the first step after the observed ones that is skipped as non-finite.
-/// Throws Interrupted between steps, OutOfMemory, DeviceError.
+/// Throws Interrupted between steps, NotSupported for a strategy that the table refuses, OutOfMemory, DeviceError,
+/// CommError.
 Trained train(const TrainingJob& job, const workload::Corpus& corpus, const TrainingWatcher& watcher);
 
 }  // namespace shardproof::harness

@@ -12,6 +12,8 @@
 #include "harness/record.hpp"
 #include "harness/suite.hpp"
 #include "harness/text.hpp"
+#include "harness/tracks.hpp"
+#include "impl/plan/strategy.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 #include "kernels/core/safetensors.hpp"
@@ -23,29 +25,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::size_t check_records(const fs::path& path) {
+/// Runs f and adds what it refuses.
+template <class F>
+void collect(std::vector<std::string>& findings, const F& f) {
+  try {
+    f();
+  } catch (const BadInput& error) {
+    findings.push_back(error.what());
+  } catch (const NotSupported& error) {
+    findings.push_back(error.what());
+  }
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+std::vector<Record> read_records(const fs::path& path, bool may_be_empty) {
   const std::string text = read_file(path);
   std::vector<std::string> findings;
-  std::size_t records = 0;
+  std::vector<Record> records;
+  std::size_t lines = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string origin = fmt::format("{}:{}", path.string(), ++records);
+    const std::string origin = fmt::format("{}:{}", path.string(), ++lines);
     if (end == text.size())
       findings.push_back(origin + ": the record does not end with a newline: it was cut off");
     else
-      try {
-        parse_record(std::string_view(text).substr(begin, end - begin), origin);
-      } catch (const BadInput& error) {
-        findings.push_back(error.what());
-      }
+      collect(findings,
+              [&] { records.push_back(parse_record(std::string_view(text).substr(begin, end - begin), origin)); });
     begin = end + 1;
   }
-  if (records == 0) findings.push_back(path.string() + ": it holds no record");
+  if (lines == 0 && !may_be_empty) findings.push_back(path.string() + ": it holds no record");
   throw_findings(findings);
   return records;
 }
 
-void check_summary(const fs::path& path, std::size_t records) {
+/// The exit code that it holds.
+std::int64_t check_summary(const fs::path& path, const std::vector<Record>& records) {
   const std::string origin = path.string();
   const nlohmann::ordered_json summary = parse_object(read_file(path), origin);
   std::vector<std::string> findings;
@@ -53,23 +71,31 @@ void check_summary(const fs::path& path, std::size_t records) {
   if (const std::string schema = fields.text("schema"); !schema.empty() && schema != summary_schema)
     fields.report(fmt::format("\"schema\" is \"{}\": this program reads \"{}\"", schema, summary_schema));
   fields.text("command");
-  fields.integer("exit_code", 0);
-  fields.object("verdicts");
-  const std::int64_t cases = fields.integer("cases", 0);
-  if (cases != static_cast<std::int64_t>(records))
-    fields.report(fmt::format("\"cases\" is {}, but there are {} records", cases, records));
+  const std::int64_t code = fields.integer("exit_code", 0);
+  if (const std::int64_t cases = fields.integer("cases", 0); cases != std::ssize(records))
+    fields.report(fmt::format("\"cases\" is {}, but there are {} records", cases, records.size()));
+  Fields verdicts(fields.object("verdicts"), origin + ": verdicts", findings);
+  for (const std::string& name : verdict_names()) {
+    const std::int64_t count = verdicts.integer(name, 0);
+    const auto there = std::ranges::count(records, verdict_named(name), &Record::verdict);
+    if (count != there) verdicts.report(fmt::format("\"{}\" is {}, but there are {} such records", name, count, there));
+  }
+  verdicts.finish();
   fields.finish();
+  if (records.empty() && code == 0) fields.report("a run without a record did not pass");
   throw_findings(findings);
+  return code;
 }
 
-std::string tensors(const fs::path& path, const std::string& workload_hash) {
+std::string tensors(const fs::path& path, const ExportOf& of, bool of_export) {
   const safetensors::File file = safetensors::read(path);
-  if (is_export(file) || !workload_hash.empty()) {
-    std::vector<std::string> findings;
-    for (const std::string& finding : export_findings(file, workload_hash))
+  std::vector<std::string> findings;
+  if (file.entries.empty() && !is_export(file)) findings.push_back(path.string() + ": it holds no tensor");
+  if (of_export || is_export(file)) {
+    for (const std::string& finding : export_findings(file, of))
       findings.push_back(fmt::format("{}: {}", path.string(), finding));
-    throw_findings(findings);
   }
+  throw_findings(findings);
   std::int64_t bytes = 0;
   for (const safetensors::Entry& entry : file.entries) bytes += static_cast<std::int64_t>(entry.bytes.size());
   return counted(file.entries.size(), "tensor") + ", " + print_bytes(bytes);
@@ -77,38 +103,75 @@ std::string tensors(const fs::path& path, const std::string& workload_hash) {
 
 std::string export_folder(const fs::path& path, const std::string& workload_hash) {
   std::vector<std::string> findings;
-  const auto check = [&](const std::string& name) {
-    try {
-      tensors(path / name, workload_hash);
-    } catch (const BadInput& error) {
-      findings.push_back(error.what());
-    }
-  };
   const std::string origin = (path / "export.json").string();
   const nlohmann::ordered_json about = parse_object(read_file(path / "export.json"), origin);
-  const std::int64_t steps = Fields(about, origin, findings).integer("steps", 1);
+  Fields fields(about, origin, findings);
+  if (const std::string schema = fields.text("schema"); !schema.empty() && schema != export_schema)
+    fields.report(fmt::format("\"schema\" is \"{}\": this program reads \"{}\"", schema, export_schema));
+  ExportOf of{.workload_hash = workload_hash, .track = fields.choice("track", track_names())};
+  if (const std::string hash = fields.text("workload_hash"); workload_hash.empty()) of.workload_hash = hash;
+  const std::int64_t steps = fields.integer("steps", 1);
+  fields.text("strategy");
+  fields.text("digest");
+  fields.number("loss_scale");
+  fields.object("workload");
+  fields.finish();
   throw_findings(findings);
-  check("initial.safetensors");
-  for (std::int64_t step = 1; step <= steps; ++step) check(fmt::format("step-{:04}.safetensors", step));
-  if (fs::exists(path / "yardstick.safetensors")) check("yardstick.safetensors");
+
+  const auto check = [&](const std::string& name, ExportPart part, std::optional<std::int64_t> step = {}) {
+    of.part = part;
+    of.step = step;
+    collect(findings, [&] { tensors(path / name, of, true); });
+  };
+  check("initial.safetensors", ExportPart::initial);
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    const std::string name = fmt::format("step-{:04}.safetensors", step);
+    check(name, ExportPart::step, step);
+    if (!is_there(path / name)) break;  // the number may be anything
+  }
+  if (is_there(path / "yardstick.safetensors")) check("yardstick.safetensors", ExportPart::yardstick);
   throw_findings(findings);
   return "an export of " + counted(steps, "step");
 }
 
 std::string folder(const fs::path& path, const std::string& workload_hash) {
-  if (fs::exists(path / "export.json")) return export_folder(path, workload_hash);
-  const std::size_t records = check_records(path / "records.jsonl");
-  if (!fs::exists(path / "summary.json"))
-    throw BadInput(fmt::format("{}: summary.json is missing: the run did not end", path.string()));
-  check_summary(path / "summary.json", records);
-  return "a run of " + counted(records, "record");
+  if (is_there(path / "export.json")) return export_folder(path, workload_hash);
+  const bool ended = is_there(path / "summary.json");
+  const std::vector<Record> records = read_records(path / "records.jsonl", ended);
+  if (!ended) throw BadInput(fmt::format("{}: summary.json is missing: the run did not end", path.string()));
+  const std::int64_t code = check_summary(path / "summary.json", records);
+  if (!is_there(path / "junit.xml")) throw BadInput(fmt::format("{}: junit.xml is missing", path.string()));
+  return "a run of " + counted(records.size(), "record") + (code == 0 ? "" : fmt::format(", exit code {}", code));
+}
+
+std::string suite(const std::string& text, const fs::path& path) {
+  const Suite suite = parse_suite(text, path.string());
+  std::vector<std::string> findings;
+  std::int64_t cases = 0;
+  for (const Entry& entry : suite.entries) {
+    for (const Case& value : entry.cases) {
+      const std::size_t before = findings.size();
+      collect(findings, [&] { workload::load(value.workload, value.settings); });
+      // A refusal by the strategy table is a verdict; what the table cannot read is none.
+      try {
+        plan::parse_strategy(value.strategy);
+      } catch (const NotSupported&) {
+      } catch (const BadInput& error) {
+        findings.push_back(error.what());
+      }
+      for (std::size_t k = before; k < findings.size(); ++k)
+        findings[k] = fmt::format("{}: {}: {}: {}", path.string(), entry.name, print(value), findings[k]);
+      ++cases;
+    }
+  }
+  throw_findings(findings);
+  return fmt::format("a suite of {} entries, {}", suite.entries.size(), counted(cases, "case"));
 }
 
 std::string workload_or_suite(const fs::path& path) {
-  const std::string text = read_file(path);
-  if (parse_object(text, path.string()).contains("cases"))
-    return "a suite of entries: " + std::to_string(parse_suite(text, path.string()).entries.size());
-  const workload::Workload w = workload::parse(text, path.string());
+  const std::string text = read_file(path, 1 << 24);
+  if (parse_object(text, path.string()).contains("cases")) return suite(text, path);
+  const workload::Workload w = workload::load(path.string());
   const workload::Corpus corpus(w);
   std::int64_t elements = 0;
   for (const workload::Parameter& p : workload::parameters(w)) elements += p.elements();
@@ -120,10 +183,11 @@ std::string workload_or_suite(const fs::path& path) {
 std::string validate(const fs::path& path, const std::string& workload_hash) {
   std::error_code error;
   if (fs::is_directory(path, error)) return folder(path, workload_hash);
-  if (path.extension() == ".jsonl") return counted(check_records(path), "record");
-  if (path.extension() == ".safetensors") return tensors(path, workload_hash);
+  if (path.extension() == ".jsonl") return counted(read_records(path, false).size(), "record");
+  if (path.extension() == ".safetensors")
+    return tensors(path, {.workload_hash = workload_hash}, !workload_hash.empty());
   if (path.extension() == ".json") return workload_or_suite(path);
-  if (!fs::exists(path, error)) throw BadInput(fmt::format("{}: there is no such file", path.string()));
+  if (!is_there(path)) throw BadInput(fmt::format("{}: there is no such file", path.string()));
   throw BadInput(
       fmt::format("{}: its kind is not known: a folder, .json, .jsonl or .safetensors is expected", path.string()));
 }

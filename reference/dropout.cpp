@@ -6,8 +6,7 @@ namespace shardproof::reference {
 template <class S>
 Dropout<S> draw_dropout(Arithmetic<S>& arithmetic, const RandomStream& stream, std::uint32_t threshold, double p,
                         std::int64_t first, std::int64_t rows, std::int64_t columns) {
-  using C = Real<S>;
-  Dropout<S> out{Array<std::uint8_t>(rows, columns), arithmetic.round(C(1) / (C(1) - C(p)))};
+  Dropout<S> out{Array<std::uint8_t>(rows, columns), arithmetic.round(static_cast<Real<S>>(1.0 / (1.0 - p)))};
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) {
       out.kept[r][c] = stream.word(static_cast<std::uint64_t>(first + r * columns + c)) >= threshold;

@@ -44,6 +44,16 @@ TYPED_TEST(DropoutSites, KeepsTheThreshold) {
   EXPECT_EQ(draw_dropout(arithmetic, stream, word + 1, 0.5, 5, 1, 1).kept[0][0], 0);
 }
 
+// 1/(1-p) in double, then C. In float throughout, 0.9 would give 9.99999809 and 0.15 1.17647052.
+TYPED_TEST(DropoutSites, TheFactorIsOneOfDouble) {
+  using S = TypeParam;
+  Arithmetic<S> arithmetic;
+  for (const auto& [p, factor] : {std::pair{0.9, 10.000000000000002}, {0.15, 1.1764705882352942}, {0.5, 2.0}}) {
+    const auto dropout = draw_dropout(arithmetic, RandomStream(1, "site"), 0, p, 0, 1, 1);
+    EXPECT_EQ(real(dropout.factor), real(round_to<S>(static_cast<Real<S>>(factor)))) << p;
+  }
+}
+
 TYPED_TEST(DropoutSites, WithoutAMaskNothingIsDone) {
   using S = TypeParam;
   Arithmetic<S> arithmetic;

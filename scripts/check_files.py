@@ -14,6 +14,8 @@ import pathlib
 import re
 import sys
 
+import rules
+
 LICENSE = "SPDX-License-Identifier: Apache-2.0"
 LICENSED = {".hpp", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".in"}
 TEXTS = LICENSED | {".md", ".json", ".txt"}
@@ -119,12 +121,5 @@ def breaches(root):
     yield from twin_breaches(root)
 
 
-def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
-    found = list(breaches(root))
-    print("\n".join(found) if found else "files keep to the rules")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rules.report(breaches, "files keep to the rules"))

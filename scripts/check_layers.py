@@ -8,6 +8,8 @@ import pathlib
 import re
 import sys
 
+import rules
+
 CORE, WORKLOAD = "kernels/core", "suites/workload"
 SHARED_IMPL = ["impl/plan", "impl/comm", "impl/step"]
 
@@ -79,6 +81,8 @@ def breaches(root):
             if style == "<":
                 if file.suffix == ".hpp" and SOURCES_ONLY.match(name) and not is_test:
                     yield f"{where}: <{name}> belongs in a source, not in a header"
+                if (root / name).is_file():
+                    yield f'{where}: <{name}> is ours: it is included as "{name}"'
                 if DEVICE_HEADER.match(name) and not within(path, DEVICE_FOLDERS):
                     yield f"{where}: <{name}> is for {' and '.join(DEVICE_FOLDERS)} only"
             elif not (root / name).is_file():
@@ -89,12 +93,5 @@ def breaches(root):
                 yield f"{where}: {own} may not include {name}"
 
 
-def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
-    found = list(breaches(root))
-    print("\n".join(found) if found else "includes keep to the rule")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rules.report(breaches, "includes keep to the rule"))

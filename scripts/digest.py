@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Computes the digest of an exported run again, from its files alone (reference/ARITHMETIC.md, section 12).
 

@@ -6,8 +6,8 @@
 set -euo pipefail
 
 run="g++ cmake ninja-build ccache libopenblas-dev libdnnl-dev libcli11-dev libfmt-dev nlohmann-json3-dev libssl-dev
-  libgtest-dev libbenchmark-dev"
-tests="git python3 python3-numpy python3-torch python3-jsonschema clang-format"
+  libgtest-dev libbenchmark-dev python3 python3-numpy"
+tests="git python3-torch python3-jsonschema clang-format"
 nightly="clang libomp-dev"
 case "${1:-test}" in
   run) wanted="$run" ;;

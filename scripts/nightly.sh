@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long checks, and those that read clocks: every case of one_device, all tests under both sanitizers, one digest from
-# three compilers' builds, long runs. Prints a table and fails if a stage did.
+# The long checks, and those that read clocks: every case of the suites, every planted fault, 1,000 flipped bits, random
+# strategies for SHARDPROOF_SOAK (30m), all tests under both sanitizers, one digest from three compilers' builds, long
+# runs. Prints a table and fails if a stage did.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/stage.sh
@@ -26,6 +27,11 @@ digests_agree() {
 
 stage tests scripts/test.sh
 stage one_device build/cpu/shardproof check --suite one_device --out "$out/one_device" --overwrite
+stage conformance build/cpu/shardproof check --suite conformance --out "$out/conformance" --overwrite
+stage flips_1000 env SHARDPROOF_FLIPS=1000 build/cpu/harness/harness_tests --gtest_filter='Flips.*'
+stage faults scripts/faults.sh
+stage soak build/cpu/shardproof check --random --seed "$(date +%Y%j)" --time-budget "${SHARDPROOF_SOAK:-30m}" \
+  --out "$out/soak" --overwrite
 stage digest_gcc_o0 digest_of gcc_o0 g++ Debug
 stage digest_gcc_o3 digest_of gcc_o3 g++ RelWithDebInfo -DSHARDPROOF_ARCH=native
 stage digest_clang digest_of clang clang++ RelWithDebInfo

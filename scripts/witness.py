@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A second opinion by PyTorch in float64: every gradient and every optimizer step of an `f64` export.
 

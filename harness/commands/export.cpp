@@ -8,6 +8,8 @@
 #include "harness/environment.hpp"
 #include "harness/job_options.hpp"
 #include "harness/options.hpp"
+#include "harness/run_report.hpp"
+#include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -23,17 +25,21 @@ ExitCode run(std::span<const std::string> args) {
   Options options(export_command);
   named.declare(options);
   options.text("--out", out, "FOLDER", "A new folder for the files")
-      .flag("--overwrite", overwrite, "Replace the folder if it exists")
+      .flag("--overwrite", overwrite, "Replace the export that the folder holds")
       .flag("--no-yardstick", no_yardstick, "Leave out yardstick.safetensors, which takes two runs of the oracle");
   if (!options.parse(args)) return ExitCode::pass;
   if (out.empty()) throw BadInput("--out is missing: the folder to write");
 
   const TrainingJob job = named.job();
-  refuse_too_large(job, nullptr, environment().memory_bytes);
-  const std::string digest = export_run(job, workload::Corpus(job.workload), out, overwrite, !no_yardstick);
-  fmt::print("{} steps of {} ({}) in {}\ndigest {}\n", job.workload.steps, job.workload.name, name_of(job.track), out,
-             digest);
-  return ExitCode::pass;
+  const JudgedPart whole{job, job.workload.steps, "full"};  // the yardstick runs as many oracles
+  refuse_too_large(job, no_yardstick ? nullptr : &whole, environment().memory_bytes,
+                   "--no-yardstick exports without oracles");
+  const Exported exported = export_run(job, workload::Corpus(job.workload), out, overwrite, !no_yardstick);
+  fmt::print("{} of {} ({}) in {}\ndigest {}\n", counted(exported.steps, "step"), job.workload.name, name_of(job.track),
+             out, digest_text(exported.digest, exported.steps));
+  if (exported.ended != engine::Skipped::non_finite) return ExitCode::pass;
+  say(stderr, fmt::format("shardproof: step {} is not finite\n", exported.steps));
+  return ExitCode::non_finite;
 }
 
 }  // namespace

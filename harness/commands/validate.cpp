@@ -24,6 +24,7 @@ ExitCode run(std::span<const std::string> args) {
       .list("--set", settings, "KEY=VALUE", "Changes a key of that workload; may be repeated");
   if (!options.parse(args)) return ExitCode::pass;
   if (paths.empty()) throw BadInput("nothing to validate: name a file or a folder");
+  if (workload.empty() && !settings.empty()) throw BadInput("--set changes the --workload, which is missing");
   if (!workload.empty()) hash = workload::hash(workload::load(workload, settings));
 
   std::vector<std::string> findings;

@@ -6,14 +6,14 @@ import resource
 import struct
 
 import binary
-from binary import OUT_OF_MEMORY, PASS, USAGE, Cli
+from binary import NON_FINITE, OUT_OF_MEMORY, PASS, SOURCE, USAGE, Cli
 
 
 class BadWorkloads(Cli):
     def test_settings(self):
         self.refuse("--set", "learning_rat=1", says=["learning_rat", "learning_rate"])
         self.refuse("--set", "steps=0", says="steps is 0")
-        self.refuse("--steps", "0", says='--steps: "0" is not a whole number of at least 1')
+        self.refuse("--steps", "0", says='--steps: "0" is not a whole number from 1')
         self.refuse("--set", "heads=5", says="heads is 5, which does not divide hidden")
         self.refuse("--set", "learning_rate=nan", says="learning_rate")
         self.refuse("--set", "learning_rate=NaN", says="learning_rate")
@@ -22,11 +22,17 @@ class BadWorkloads(Cli):
         self.refuse("--set", "layers=1.5", says="layers")
         self.refuse("--set", "layers", says="layers")
         self.refuse("--set", "loss_scale=3", says="a power of two")
+        self.refuse("--set", "heads=5", "--strategy", "dp0", says=["heads is 5", "--strategy: "])
+        self.refuse("--seed", str(2**64 - 1), says=str(2**63 - 1))
+        self.run_tiny("--out", "", code=USAGE, says="--out: the value is empty")
+
+    def test_stars_in_patterns_take_no_time(self):
+        self.run_tiny("--dry-run", "--set", "frozen=" + "*" * 26 + "bias", timeout=30)
 
     def test_strategies(self):
         self.refuse("--strategy", "dp1 microbatch=2", says='did you mean "microbatches"?')
         self.refuse("--strategy", "dp1 dp1", says="doubled")
-        self.refuse("--strategy", "dp2", says="dp2 needs 2 ranks")
+        self.refuse("--strategy", "schedule=gpipe", says="schedule=gpipe has no effect with pp1")
 
     def test_files(self):
         def refuse_file(content, *says):
@@ -41,6 +47,8 @@ class BadWorkloads(Cli):
         refuse_file('{"layers": 2, "hidden": 8', "w.json")
         refuse_file("", "w.json")
         refuse_file("[]", "w.json")
+        refuse_file('{"documents": ' + "[" * 100000, "nested more than 64 deep")
+        refuse_file('{"nobody": ' + '{"a": ' * 100000, "nested more than 64 deep")
         refuse_file("\xff\x00", "w.json")
         # All errors of a file at once.
         refuse_file('{"layer": 2, "hidden": 30, "heads": 4, "steps": 0}', "layer", "heads", "steps")
@@ -55,6 +63,7 @@ class BadWorkloads(Cli):
         self.refuse("--set", "corpus=short.txt", says="short.txt")
         self.write("bytes.txt", b"a" * 5000 + b"\xff" + b"a" * 5000)
         self.refuse("--set", "corpus=bytes.txt", "--set", "vocab=128", says=["bytes.txt", "5000", "255"])
+        self.refuse("--set", "corpus=/dev/zero", says="a device")
         (self.folder / "folder").mkdir()
         self.refuse("--set", "corpus=folder", says="folder")
         self.write("w.json", json.dumps({"corpus": "short.txt"}))
@@ -128,6 +137,7 @@ class Tensors(Cli):
     def test_exports_of_another_type_or_workload(self):
         self.expect(PASS, "export", "--workload", "tiny", "--track", "exact", "--steps", "2", "--out", "e")
         self.expect(PASS, "validate", "e", "--workload", "tiny", "--set", "steps=2")
+        self.expect(PASS, "validate", "e/yardstick.safetensors", "e/step-0002.safetensors")
         says = ["initial", "step-0002", "belongs to another workload"]
         self.expect(USAGE, "validate", "e", "--workload", "tiny", says=says)
         step = self.folder / "e/step-0001.safetensors"
@@ -143,11 +153,77 @@ class Tensors(Cli):
             self.expect(USAGE, "validate", "e", says=["step-0001", *says])
 
         refuse_entry({"dtype": "I64"}, [name, "is of type i64, not f64"])
-        refuse_entry({"name": "gradient/nobody.weight"}, ['no parameter "nobody.weight"'])
-        refuse_entry({"name": "momentum"}, ['"momentum" is of no kind'])
+        refuse_entry({"name": "gradient/nobody.weight"}, ['"gradient/nobody.weight" is none', f'"{name}" is missing'])
+        refuse_entry({"name": "lossy"}, ['"lossy" is none'])
+        refuse_entry({"name": "tokens2"}, ['"tokens2" is none'])
+        refuse_entry({"name": "state/" + name.split("/")[1] + ".third_moment"}, ['.third_moment" is none'])
         refuse_entry({"shape": [*header[name]["shape"], 1]}, [name, "its workload says"])
+        for other, shape in [("clip", [1, 1]), ("tokens", [45]), ("labels", [9, 5]), ("skipped", [1, 1, 1])]:
+            step.write_bytes(self.tensors(header | {other: header[other] | {"shape": shape}}, data))
+            self.expect(USAGE, "validate", "e", says=["step-0001", f'"{other}" has dims', "its workload says"])
+        for key, value, says in [
+                ("track", "zzz", "unknown track"), ("track", "f64", "its track is"), ("loss_scale", "-5", "its loss_scale"),
+                ("workload_hash", "00", "its workload_hash"), ("step", "2", "it is of step 2"), ("step", None, "another file")]:
+            metadata = {k: v for k, v in (header["__metadata__"] | {key: value}).items() if v is not None}
+            step.write_bytes(self.tensors(header | {"__metadata__": metadata}, data))
+            self.expect(USAGE, "validate", "e", says=["step-0001", says])
+        begin, _ = header["labels"]["data_offsets"]
+        step.write_bytes(self.tensors(header, data[:begin] + struct.pack("<i", 10**9) + data[begin + 4:]))
+        self.expect(USAGE, "validate", "e", says='"labels" holds 1000000000 at element 0')
+        step.write_bytes(self.tensors({"__metadata__": header["__metadata__"]}))
+        self.expect(USAGE, "validate", "e", says="it holds no tensor")
+        step.write_bytes((self.folder / "e/initial.safetensors").read_bytes())
+        self.expect(USAGE, "validate", "e", says="another file of an export")
+        step.write_bytes(whole)
+        self.expect(PASS, "validate", "e")
         step.unlink()
         self.expect(USAGE, "validate", "e", says="step-0001")
+
+    def test_the_steps_of_an_export_are_not_counted_without_end(self):
+        self.expect(PASS, "export", "--workload", "tiny", "--steps", "1", "--no-yardstick", "--out", "e")
+        about = json.loads((self.folder / "e/export.json").read_text())
+        self.write("e/export.json", json.dumps(about | {"steps": 2**63 - 1}))
+        self.expect(USAGE, "validate", "e", says="step-0002", timeout=30)
+        self.write("e/export.json", '{"steps": 1}')
+        self.expect(USAGE, "validate", "e", says=['"schema" is missing', '"digest" is missing'])
+
+    def test_what_is_no_export_is_not_overwritten(self):
+        (self.folder / "home").mkdir()
+        self.write("home/thesis.txt", "x")
+        command = ["export", "--workload", "tiny", "--steps", "1", "--no-yardstick", "--overwrite", "--out"]
+        for out in ["home", ".", "..", "home/..", "home/thesis.txt"]:
+            self.expect(USAGE, *command, out)
+            self.assertEqual((self.folder / "home/thesis.txt").read_text(), "x")
+        self.expect(PASS, "run", "--workload", "tiny", "--no-check", "--out", "run")
+        self.expect(USAGE, *command, "run", says="which no export writes")
+        self.expect(PASS, *command, "e")
+        self.expect(PASS, *command, "e")
+        self.expect(PASS, "validate", "e")
+        self.assertEqual(self.files("."), ["e", "home", "run"])
+
+    def test_an_export_that_becomes_non_finite_is_no_success(self):
+        command = ["export", "--workload", "tiny", "--set", "optimizer=sgd", "--set", "learning_rate=1e30", "--out", "e"]
+        self.expect(NON_FINITE, *command, says="step 3 is not finite")
+        self.expect(PASS, "validate", "e")
+
+    def test_a_file_that_holds_nothing(self):
+        self.write("t.safetensors", self.tensors({}))
+        self.expect(USAGE, "validate", "t.safetensors", says="it holds no tensor")
+
+    def test_suites_are_read_to_the_end(self):
+        def refuse_suite(entry, *says):
+            self.write("s.json", json.dumps({"why": "w", "cases": [{"name": "n", "why": "w", "tracks": ["exact"]} | entry]}))
+            self.expect(USAGE, "validate", "s.json", says=["s.json", *says])
+
+        refuse_suite({"workload": "tniy", "expect": {"pass": 1}}, 'did you mean "tiny"?')
+        refuse_suite({"workload": "tiny", "set": {"heads": 5}, "expect": {"pass": 1}}, "heads is 5")
+        refuse_suite({"workload": "tiny", "strategies": ["tq2"], "expect": {"pass": 1}}, 'unknown strategy key "tq"')
+        self.write("s.json", '{"why": "w", "cases": [{"set": ' + "[" * 500000)
+        self.expect(USAGE, "validate", "s.json", says="nested more than 64 deep")
+        self.expect(PASS, "validate", SOURCE / "suites/cases/one_device.json")
+
+    def test_settings_belong_to_a_workload(self):
+        self.expect(USAGE, "validate", SOURCE / "suites/shapes/tiny.json", "--set", "heads=5", says="--workload")
 
     def test_paths_that_are_no_files(self):
         self.expect(USAGE, "validate", "missing.safetensors", says="missing.safetensors")

@@ -58,7 +58,9 @@ PLANTED = [("kernels/core/tensor.cpp", "kernels/matmul/matmul.hpp"),
            ("suites/shapes/shape.cpp", "kernels/core/tensor.hpp")]
 
 PLANTED_SYSTEM = [("harness/record.hpp", "nlohmann/json.hpp"), ("kernels/core/tensor.hpp", "gtest/gtest.h"),
-                  ("harness/judge.cpp", "cuda_runtime.h"), ("impl/engine/trainer.cpp", "nccl.h")]
+                  ("harness/judge.cpp", "cuda_runtime.h"), ("impl/engine/trainer.cpp", "nccl.h"),
+                  # In angle brackets a header of ours would pass every rule, legal or not.
+                  ("reference/oracle.cpp", "kernels/matmul/matmul.hpp"), ("kernels/matmul/matmul.cpp", "kernels/core/tensor.hpp")]
 
 
 class CheckLayers(unittest.TestCase):

@@ -74,7 +74,8 @@ class Runs(Cli):
             self.assertEqual(self.files(track), RUN_FILES)
             (record,) = self.records(track)
             self.assertEqual((record["verdict"], record["judged"], record["track"]), ("pass", "full", track))
-            self.assertIn(record["digest"], done.stdout)
+            self.assertEqual(record["digest_steps"], 3)
+            self.assertIn(record["digest"] + " (steps 1 to 3)", done.stdout)
             self.assertEqual(self.summary(track)["exit_code"], 0)
             self.assertEqual(self.summary(track)["verdicts"]["pass"], 1)
             self.expect(PASS, "validate", track)
@@ -124,7 +125,8 @@ class Runs(Cli):
         self.run_tiny("--set", "corpus=markov", "--out", "out")
         figures = self.records("out")[0]["figures"]
         self.assertGreater(figures["loss_floor"], 0)
-        self.assertGreater(figures["loss_mean_of_last_100"], figures["loss_floor"])
+        self.assertGreater(figures["loss_mean"], figures["loss_floor"])
+        self.assertEqual(figures["loss_mean_steps"], 3)
 
     def test_a_run_that_becomes_non_finite(self):
         for track in ["exact", "native"]:
@@ -133,6 +135,41 @@ class Runs(Cli):
             (record,) = self.records(track)
             self.assertGreater(record["ledgers"]["steps_skipped_non_finite"], 0)
             self.assertEqual(self.summary(track)["exit_code"], NON_FINITE)
+            self.assertNotEqual(record["verdict"], "pass", "who reads records or junit.xml alone sees it too")
+            self.assertEqual(self.summary(track)["verdicts"]["pass"], 0)
+            self.expect(PASS, "validate", track)
+
+    def test_a_norm_that_is_no_number_has_no_sign(self):
+        options = ["--set", "learning_rate=1e30", "--set", "optimizer=sgd", "--no-check", "--out", "out"]
+        done = self.run_tiny(*options, code=NON_FINITE, says="training stopped at step")
+        self.assertIn("norm nan", done.stdout)
+        self.assertIn("no step was taken after the first", done.stdout)
+
+    def test_the_digest_names_its_steps(self):
+        run = self.run_tiny("--track", "f64", "--steps", "4", "--out", "r").stdout
+        self.assertRegex(run, r"digest +[0-9a-f]{64} \(steps 1 to 3\)\n")
+        for steps, said in [("4", "steps 1 to 4"), ("1", "step 1")]:
+            export = self.expect(PASS, "export", "--workload", "tiny", "--steps", steps, "--out", "e" + steps).stdout
+            self.assertRegex(export, rf"digest [0-9a-f]{{64}} \({said}\)\n")
+
+    def test_a_printed_case_parses_back(self):
+        self.write("my 'corpus'.txt", "abc" * 100)
+        self.run_tiny("--track", "exact", "--set", "vocab=128", "--set", "corpus=my 'corpus'.txt", "--out", "r")
+        (record,) = self.records("r")
+        self.expect(PASS, "check", record["case"], "--out", "c")
+        (again,) = self.records("c")
+        self.assertEqual((again["case"], again["digest"]), (record["case"], record["digest"]))
+
+    def test_a_refused_case_is_a_usage_error(self):
+        done = self.expect(USAGE, "check", "tiny | schedule=gpipe | 1 rank | exact | cpu | threads", says="unsupported")
+        self.assertNotIn("fail:", done.stderr)
+
+    def test_a_dry_run_needs_what_is_checked(self):
+        def saved(*options):
+            lines = self.run_tiny("--dry-run", *options).stdout.splitlines()
+            return [line for line in lines if "saved" in line or "FLOPs" in line]
+
+        self.assertEqual(saved("--set", "samples=1", "--set", "batch=100000"), saved("--set", "samples=1", "--set", "batch=1"))
 
 
 class Folders(Cli):
@@ -167,6 +204,40 @@ class Folders(Cli):
             self.assertEqual(self.files(out), RUN_FILES)
             self.assertEqual(self.records(out), [])
             self.assertEqual(self.summary(out)["exit_code"], INTERRUPTED)
+            self.assertIn("a run of 0 records, exit code 130", self.expect(PASS, "validate", out).stdout)
+
+    def test_a_reader_that_goes_away(self):
+        options = ["run", "--workload", "tiny", "--steps", "100", "--no-check", "--out", "out"]
+        process = subprocess.Popen([binary.BINARY, *options], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read().decode()
+        process.stderr.close()
+        self.assertEqual(process.wait(timeout=60), WRITE_FAILED, errors)
+        self.assertIn("standard output", errors)
+        (record,) = self.records("out")
+        self.assertEqual(record["ledgers"]["steps_taken"], 100)
+        self.assertEqual(self.summary("out")["exit_code"], WRITE_FAILED)
+
+    def test_closed_standard_files(self):
+        def run(out, closed, *more):
+            line = shlex.join([str(binary.BINARY), "run", "--workload", "tiny", "--out", out, *more]) + closed
+            return subprocess.run(["bash", "-c", line], cwd=self.folder, stderr=subprocess.PIPE).returncode
+
+        for out, closed in [("a", " <&- >&- 2>&-"), ("b", " >&-"), ("c", " >/dev/full 2>/dev/full")]:
+            self.assertEqual(run(out, closed), WRITE_FAILED)
+            self.assertEqual(self.records(out)[0]["verdict"], "pass")
+        self.assertEqual(run("d", " <&- 2>&-", "--set", "learning_rate=1e30"), NON_FINITE)
+        self.assertEqual(len(self.records("d")), 1)
+        for closed in [" 2>&-", " 2>/dev/full"]:
+            self.assertEqual(run("e", closed, "--set", "nothing=1"), USAGE)
+
+    def test_a_lock_that_is_a_link_is_not_followed(self):
+        self.write("target", "mine")
+        (self.folder / "out").mkdir()
+        (self.folder / "out/run.lock").symlink_to("../target")
+        self.run_tiny("--out", "out", code=WRITE_FAILED, says="run.lock")
+        self.assertEqual((self.folder / "target").read_text(), "mine")
 
     def test_a_run_that_was_killed_does_not_block_its_folder(self):
         process = self.start_long_run("out")

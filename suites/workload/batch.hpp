@@ -28,6 +28,9 @@ class Corpus {
   std::string bytes_, hash_;
 };
 
+/// As hash(workload), with the corpus that it trains on.
+std::string hash(const Workload& workload, const Corpus& corpus);
+
 /// The Markov source: from every symbol, min(4, vocab) successors (a set drawn by seed) with probabilities 1/2, 1/4,
 /// 1/8, 1/8 (vocab 2: 3/4, 1/4; vocab 3: 1/2, 1/4, 1/4). Every row has the same probabilities, so -ln p of successive
 /// tokens is independent and identically distributed: entropy rate and standard error are exact.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/workload/batch.hpp"
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
+#include "kernels/core/testing/folder.hpp"
 
 namespace shardproof::workload {
 namespace {
@@ -16,13 +16,8 @@ using Ints = std::vector<std::int32_t>;
 using Ids = std::vector<std::int64_t>;
 
 /// A workload whose samples are all the tokens 1, 2, ... sequence, sequence + 1: its corpus is exactly that long.
-class Batches : public testing::Test {
+class Batches : public ::testing::Test {
  protected:
-  Batches() : folder_(std::filesystem::temp_directory_path() / ("shardproof_batch_test_" + name())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Batches() override { std::filesystem::remove_all(folder_); }
-
   Batch first(std::vector<std::string> settings, std::int64_t sequence) {
     std::string bytes;
     for (std::int64_t i = 1; i <= sequence + 1; ++i) bytes.push_back(static_cast<char>(i));
@@ -34,8 +29,7 @@ class Batches : public testing::Test {
   }
 
  private:
-  static std::string name() { return testing::UnitTest::GetInstance()->current_test_info()->name(); }
-  std::filesystem::path folder_;
+  shardproof::testing::Folder folder_;
 };
 
 TEST_F(Batches, OneDocumentLabelsEveryPosition) {

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -15,6 +17,7 @@ namespace shardproof::workload {
 namespace {
 
 constexpr std::string_view markov_name = "markov";
+constexpr std::uintmax_t largest_corpus = std::uintmax_t{1} << 34;  // it is held in memory
 
 /// What every symbol's row of the transition matrix holds.
 struct Row {
@@ -75,7 +78,11 @@ std::vector<std::int32_t> walk(std::uint64_t seed, std::int64_t vocab, std::int6
 
 Corpus::Corpus(const Workload& workload) : vocab_(workload.vocab), seed_(workload.seed) {
   if (workload.corpus == markov_name) return;
-  bytes_ = read_file(workload.corpus);
+  std::error_code error;
+  const auto status = std::filesystem::status(workload.corpus, error);
+  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status))
+    throw BadInput(fmt::format("corpus {}: a device, which may have no end", workload.corpus));
+  bytes_ = read_file(workload.corpus, largest_corpus);
   const auto needed = static_cast<std::size_t>(workload.sequence) + 1;
   if (bytes_.size() < needed) {
     throw BadInput(fmt::format("corpus {}: {} bytes, too short: a sample takes sequence + 1 = {}", workload.corpus,
@@ -116,11 +123,12 @@ MarkovSource markov_source(const Workload& workload) {
   return {mean, square - mean * mean};
 }
 
-std::string hash(const Workload& workload) {
+std::string hash(const Workload& workload) { return hash(workload, Corpus(workload)); }
+
+std::string hash(const Workload& workload, const Corpus& corpus) {
   Workload content = workload;
   content.name = Workload{}.name;
   content.why.clear();
-  const Corpus corpus(workload);
   if (!corpus.hash().empty()) content.corpus = corpus.hash();
   return Sha256().add(print(content)).finish_hex();
 }

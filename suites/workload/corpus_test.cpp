@@ -10,6 +10,7 @@
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 #include "kernels/core/sha256.hpp"
+#include "kernels/core/testing/folder.hpp"
 #include "suites/workload/batch.hpp"
 
 namespace shardproof::workload {
@@ -135,11 +136,8 @@ TEST(Markov, SamplesAndSeedsDifferAndRepeat) {
   EXPECT_EQ(firsts.size(), 16u);
 }
 
-class FileCorpus : public testing::Test {
+class FileCorpus : public ::testing::Test {
  protected:
-  FileCorpus() : path_(std::filesystem::temp_directory_path() / ("shardproof_corpus_test_" + name())) {}
-  ~FileCorpus() override { std::filesystem::remove(path_); }
-
   Workload workload(const std::string& bytes, std::int64_t vocab = 256, std::int64_t sequence = 4) {
     write_file(path_, bytes);
     return load("tiny", std::vector<std::string>{"corpus=" + path_.string(), "vocab=" + std::to_string(vocab),
@@ -153,9 +151,24 @@ class FileCorpus : public testing::Test {
     }
     return "accepted";
   }
-  static std::string name() { return testing::UnitTest::GetInstance()->current_test_info()->name(); }
-  std::filesystem::path path_;
+  shardproof::testing::Folder folder_;
+  std::filesystem::path path_ = folder_ / "corpus";
 };
+
+TEST_F(FileCorpus, TheHashIsOfTheBytesThatWereRead) {
+  const Workload w = workload("abcdefgh");
+  const Corpus corpus(w);
+  const std::string before = hash(w);
+  EXPECT_EQ(hash(w, corpus), before);
+  write_file(path_, "hgfedcba");
+  EXPECT_NE(hash(w), before);
+  EXPECT_EQ(hash(w, corpus), before);
+}
+
+TEST_F(FileCorpus, ADeviceIsRefused) {
+  for (const char* path : {"/dev/zero", "/dev/full"})
+    EXPECT_NE(refused(load("tiny", std::vector{std::string("corpus=") + path})).find("a device"), std::string::npos);
+}
 
 TEST_F(FileCorpus, TokensAreBytesFromDrawnOffsets) {
   std::string bytes;

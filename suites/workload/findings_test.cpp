@@ -22,13 +22,13 @@ TEST(Findings, NoneForLegalExtremes) {
   EXPECT_EQ(found([](Workload&) {}), Texts{});
   EXPECT_EQ(found([](Workload& w) {
               w.layers = w.hidden = w.heads = w.kv_heads = w.mlp_hidden = w.vocab = w.sequence = w.batch = w.steps = 1;
-              w.dropout = w.label_smoothing = std::nextafter(1.0, 0.0);
+              w.dropout = 0.999, w.label_smoothing = std::nextafter(1.0, 0.0);
               w.prompt = 1;
               w.documents = {1};
               w.valid_labels = {0};
               w.unused = {0, 2147483647};
               w.learning_rate = w.beta1 = w.beta2 = w.momentum = w.init_std = 0;
-              w.epsilon = w.layer_norm_epsilon = std::numeric_limits<double>::denorm_min();
+              w.epsilon = w.layer_norm_epsilon = 1e-30;
               w.loss_scale = 0x1p40;
             }),
             Texts{});
@@ -56,13 +56,14 @@ TEST(Findings, Sizes) {
 TEST(Findings, NumbersMustBeFiniteAndInRange) {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(found([&](Workload& w) { w.learning_rate = nan; }),
-            Texts{"learning_rate is nan; legal: a finite number >= 0"});
+            Texts{"learning_rate is nan; legal: a finite number from 0 to 1e+30"});
   EXPECT_EQ(found([&](Workload& w) { w.learning_rate = infinity; }),
-            Texts{"learning_rate is inf; legal: a finite number >= 0"});
+            Texts{"learning_rate is inf; legal: a finite number from 0 to 1e+30"});
   EXPECT_EQ(found([&](Workload& w) { w.learning_rate = -1e-3; }),
-            Texts{"learning_rate is -0.001; legal: a finite number >= 0"});
-  EXPECT_EQ(found([&](Workload& w) { w.dropout = 1; }), Texts{"dropout is 1; legal: a finite number >= 0 and < 1"});
-  EXPECT_EQ(found([&](Workload& w) { w.dropout = nan; }), Texts{"dropout is nan; legal: a finite number >= 0 and < 1"});
+            Texts{"learning_rate is -0.001; legal: a finite number from 0 to 1e+30"});
+  EXPECT_EQ(found([&](Workload& w) { w.dropout = 1; }), Texts{"dropout is 1; legal: a finite number from 0 to 0.999"});
+  EXPECT_EQ(found([&](Workload& w) { w.dropout = nan; }),
+            Texts{"dropout is nan; legal: a finite number from 0 to 0.999"});
   EXPECT_EQ(found([&](Workload& w) { w.label_smoothing = 1; }),
             Texts{"label_smoothing is 1; legal: a finite number >= 0 and < 1"});
   EXPECT_EQ(found([&](Workload& w) { w.label_smoothing = -0.1; }),
@@ -71,10 +72,11 @@ TEST(Findings, NumbersMustBeFiniteAndInRange) {
       found([&](Workload& w) { w.beta1 = w.beta2 = w.momentum = 1; }),
       (Texts{"momentum is 1; legal: a finite number >= 0 and < 1", "beta1 is 1; legal: a finite number >= 0 and < 1",
              "beta2 is 1; legal: a finite number >= 0 and < 1"}));
-  EXPECT_EQ(found([&](Workload& w) { w.epsilon = 0; }), Texts{"epsilon is 0; legal: a finite number > 0"});
+  EXPECT_EQ(found([&](Workload& w) { w.epsilon = 0; }),
+            Texts{"epsilon is 0; legal: a finite number from 1e-30 to 1e+30"});
   EXPECT_EQ(found([&](Workload& w) { w.layer_norm_epsilon = 0; }),
-            Texts{"layer_norm_epsilon is 0; legal: a finite number > 0"});
-  EXPECT_EQ(found([&](Workload& w) { w.clip = -1; }), Texts{"clip is -1; legal: a finite number >= 0"});
+            Texts{"layer_norm_epsilon is 0; legal: a finite number from 1e-30 to 1e+30"});
+  EXPECT_EQ(found([&](Workload& w) { w.clip = -1; }), Texts{"clip is -1; legal: a finite number from 0 to 1e+30"});
   EXPECT_EQ(found([&](Workload& w) { w.init_std = 1001; }),
             Texts{"init_std is 1001; legal: a finite number from 0 to 1000"});
 }

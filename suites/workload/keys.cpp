@@ -17,8 +17,11 @@ using W = Workload;
 // Sizes stay below 2^31, so that a product of two fits; what more of them multiply to is bounded in findings.cpp.
 constexpr double largest = 2147483647;
 constexpr Range any{};
-constexpr Range at_least_0{.low = 0};
-constexpr Range above_0{.low = 0, .open_low = true};
+// In the range of float, whatever the track.
+constexpr Range at_least_0{.low = 0, .high = 1e30};
+constexpr Range above_0{.low = 1e-30, .high = 1e30};
+// 1/(1 - p) stays in the range of Q23.40, and 1 - p is not 0 in float.
+constexpr Range dropped{.low = 0, .high = 0.999};
 constexpr Range fraction{.low = 0, .high = 1, .open_high = true};
 constexpr Range size{.low = 1, .high = largest};
 constexpr Range size_or_0{.low = 0, .high = largest};
@@ -41,7 +44,7 @@ const std::array table{
         {.low = 0, .high = 10000},
         "[p, q], p < q: layer q uses layer p's parameters"},
     Key{"layer_norm_epsilon", &W::layer_norm_epsilon, above_0, "added to the variance"},
-    Key{"dropout", &W::dropout, fraction, "probability at all four sites"},
+    Key{"dropout", &W::dropout, dropped, "probability at all four sites"},
     Key{"label_smoothing", &W::label_smoothing, fraction, "weight of the uniform distribution in the loss"},
     Key{"window", &W::window, size_or_0, "a position sees this many positions back, itself included; 0: all"},
     Key{"unused", &W::unused, size_or_0, "sizes of parameters that are used nowhere"},
@@ -85,7 +88,7 @@ std::string numbers(const char* article_and_kind, const char* kinds, const Range
   std::string text = list ? fmt::format("a list of {}", kinds) : article_and_kind;
   const bool low = range.low > any.low, high = range.high < any.high;
   if (low && high && !range.open_high) return text + fmt::format(" from {} to {}", range.low, range.high);
-  if (low) text += fmt::format(" {} {}", range.open_low ? ">" : ">=", range.low);
+  if (low) text += fmt::format(" >= {}", range.low);
   if (high) text += fmt::format(" and < {}", range.high);
   return text;
 }

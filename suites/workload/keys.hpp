@@ -21,9 +21,9 @@ using Member = std::variant<std::string Workload::*, std::int64_t Workload::*, s
 /// Legal values of a number, or of each number in a list. NaN and infinities are outside of every range.
 struct Range {
   double low = std::numeric_limits<double>::lowest(), high = std::numeric_limits<double>::max();
-  bool open_low = false, open_high = false;
+  bool open_high = false;
 
-  bool contains(double x) const { return (open_low ? x > low : x >= low) && (open_high ? x < high : x <= high); }
+  bool contains(double x) const { return x >= low && (open_high ? x < high : x <= high); }
 };
 
 struct Key {

@@ -51,7 +51,7 @@ const std::map<std::string, std::pair<std::string, std::string>> changes{
     {"momentum", {"0", "0"}},
     {"beta1", {"0.5", "0.5"}},
     {"beta2", {"0.999", "0.999"}},
-    {"epsilon", {"1e-300", "1e-300"}},
+    {"epsilon", {"1e-30", "1e-30"}},
     {"weight_decay", {"0.1", "0.1"}},
     {"decay_group", {"none", "\"none\""}},
     {"clip", {"1", "1"}},

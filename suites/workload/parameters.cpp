@@ -21,11 +21,11 @@ std::vector<Parameter> parameters(const Workload& workload) {
   const Workload& w = workload;
   const std::int64_t hidden = w.hidden, kv_hidden = w.kv_hidden(), mlp_hidden = w.mlp_hidden;
   std::vector<Parameter> list;
-  const auto add = [&](std::string name, Dims dims) {
+  const auto add = [&](std::string name, Dims dims, bool used = true) {
     const bool matrix = dims.size() == 2;
-    const bool decays = w.decay_group == DecayGroup::all || (w.decay_group == DecayGroup::matrices && matrix);
+    const bool decays = used && (w.decay_group == DecayGroup::all || (w.decay_group == DecayGroup::matrices && matrix));
     const bool frozen = std::any_of(w.frozen.begin(), w.frozen.end(), [&](const auto& p) { return matches(p, name); });
-    list.push_back({std::move(name), std::move(dims), decays, !frozen});
+    list.push_back({std::move(name), std::move(dims), decays, !frozen, used});
   };
   const auto add_norm = [&](const std::string& name) {
     add(name + ".weight", {hidden});
@@ -52,7 +52,7 @@ std::vector<Parameter> parameters(const Workload& workload) {
   }
   add_norm("final_norm");
   if (!w.tied_head) add("head.weight", {w.vocab, hidden});
-  for (std::size_t k = 0; k < w.unused.size(); ++k) add(fmt::format("unused.{}", k), {w.unused[k]});
+  for (std::size_t k = 0; k < w.unused.size(); ++k) add(fmt::format("unused.{}", k), {w.unused[k]}, false);
   return list;
 }
 

@@ -95,7 +95,9 @@ TEST(Parameters, DecayGroups) {
     return list;
   };
   EXPECT_TRUE(decaying("none").empty());
-  EXPECT_EQ(decaying("all").size(), names(load("tiny", common)).size());
+  const auto all = decaying("all");
+  EXPECT_FALSE(all.contains("unused.0"));  // ARITHMETIC.md, section 4: never
+  EXPECT_EQ(all.size() + 1, names(load("tiny", common)).size());
   std::set<std::string> matrices{"token_embedding.weight", "position_embedding.weight"};
   for (const char* layer : {"blocks.0.", "blocks.1."}) {
     for (const char* map :

@@ -11,6 +11,7 @@
 #include "kernels/core/nearest.hpp"
 #include "suites/workload/built_in.hpp"
 #include "suites/workload/findings.hpp"
+#include "suites/workload/json.hpp"
 #include "suites/workload/keys.hpp"
 #include "suites/workload/random_workload.hpp"
 #include "suites/workload/text.hpp"
@@ -18,12 +19,12 @@
 namespace shardproof::workload {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using W = Workload;
 
 constexpr std::string_view random_prefix = "random:";
 
-/// A value as a message shows it; nested ones are named, for their depth has no limit.
+/// A value as a message shows it; nested ones are named.
 std::string shown(const Json& value) {
   const auto structured = [](const Json& x) { return x.is_structured(); };
   if (value.is_object()) return "an object";
@@ -65,8 +66,12 @@ struct SettingValue {
   std::string_view text;
 
   Json json(const std::string& source) const {
-    Json value = Json::parse(source, nullptr, false);
-    return value.is_discarded() ? Json(text) : value;
+    std::vector<DoubledKey> doubled;  // in an object, which no key takes
+    try {
+      return parse_json(source, "", doubled);
+    } catch (const BadInput&) {
+      return text;
+    }
   }
   template <class T>
   Json operator()(T W::*) const {
@@ -93,26 +98,15 @@ class Reader {
   Reader(std::string_view origin, std::string_view name) : origin_(origin) { workload_.name = name; }
 
   void file(std::string_view text) {
-    std::vector<std::string> seen;
-    const auto note_key = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (event == Json::parse_event_t::key && depth == 1) seen.push_back(parsed.get<std::string>());
-      return true;
-    };
-    Json json;
-    try {
-      json = Json::parse(text, note_key);
-    } catch (const Json::exception& e) {
-      const std::string_view what = e.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
-      const std::size_t begin = what.find("] ");
-      throw BadInput(fmt::format("{}: not JSON: {}", origin_, what.substr(begin == what.npos ? 0 : begin + 2)));
-    }
+    std::vector<DoubledKey> doubled;
+    const Json json = parse_json(text, origin_, doubled);
     if (!json.is_object())
       throw BadInput(fmt::format("{}: a workload is one JSON object, not {}", origin_, shown(json)));
-    for (auto key = seen.begin(); key != seen.end(); ++key) {
-      const auto times = std::count(seen.begin(), seen.end(), *key);
-      if (std::find(seen.begin(), key, *key) != key) continue;
-      if (times > 1) error(origin_, fmt::format("{} is given {} times", *key, times), *key);
-      set(origin_, *key, [&](const Key&) { return json[*key]; });
+    for (const auto& [key, value] : json.items()) {
+      const auto again = std::count_if(doubled.begin(), doubled.end(),
+                                       [&](const DoubledKey& d) { return d.depth == 1 && d.key == key; });
+      if (again > 0) error(origin_, fmt::format("{} is given {} times", shortened(key), again + 1), key);
+      set(origin_, key, [&](const Key&) { return value; });
     }
   }
 
@@ -163,7 +157,7 @@ class Reader {
     if (key == nullptr) {
       std::vector<std::string> names;
       for (const Key& known : key_table()) names.emplace_back(known.name);
-      error(origin, unknown("key", name, names), "");
+      error(origin, unknown("key", shortened(std::string(name)), names), "");
       return;
     }
     const Json json = value_of(*key);

@@ -101,8 +101,9 @@ std::vector<Workload> built_in();
 struct Parameter {
   std::string name;
   Dims dims;
-  bool decays;     ///< in the decay group
-  bool trainable;  ///< not frozen
+  bool decays;       ///< in the decay group
+  bool trainable;    ///< not frozen
+  bool used = true;  ///< by some part of the model; those of `unused` are not, never decay, and their gradient is zero
   std::int64_t elements() const { return elements_of(dims); }
 };
 std::vector<Parameter> parameters(const Workload& workload);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done on purpose to the ranks' calls: it must change no bit (delays), or be found (injections).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/options.hpp"
+#include "impl/comm/world.hpp"
+
+namespace shardproof::harness {
+
+struct Disturbance {
+  /// Seed of random pauses; transfers then also go in pieces of 61 elements, and with an even seed every send waits for
+  /// its receiver.
+  std::optional<std::uint64_t> delays = {};
+  std::vector<std::string> injections = {};  ///< as impl/comm/inject.hpp reads them
+
+  comm::ThreadsOptions threads() const;
+  bool operator==(const Disturbance&) const = default;
+};
+
+/// --delays and --inject.
+class DisturbanceOptions {
+ public:
+  /// `standard`: the delays without the option.
+  explicit DisturbanceOptions(std::optional<std::uint64_t> standard) : standard_(standard) {}
+
+  /// Declares them; this object must outlive options.parse().
+  void declare(Options& options);
+  /// After parsing. Throws BadInput.
+  Disturbance disturbance() const;
+
+ private:
+  std::optional<std::uint64_t> standard_;
+  std::string delays_;
+  std::vector<std::string> injections_;
+};
+
+/// The words that ask for it, given what there is without them.
+std::vector<std::string> words_of(const Disturbance& disturbance, std::optional<std::uint64_t> standard);
+
+}  // namespace shardproof::harness

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/disturbance.hpp"
+
+#include <gtest/gtest.h>
+
+#include "harness/check_case.hpp"
+#include "harness/command.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+constexpr Command command = {"check", "", "", nullptr};
+
+Disturbance parsed(const std::vector<std::string>& args, std::optional<std::uint64_t> standard = 1) {
+  DisturbanceOptions disturbance(standard);
+  Options options(command);
+  disturbance.declare(options);
+  options.parse(args);
+  return disturbance.disturbance();
+}
+
+TEST(Disturbance, OptionsAndWordsAgree) {
+  EXPECT_EQ(parsed({}), (Disturbance{1, {}}));
+  EXPECT_EQ(parsed({}, {}), Disturbance{});
+  const std::vector<std::vector<std::string>> all = {
+      {}, {"--delays", "off"}, {"--delays", "7"}, {"--delays", "18446744073709551615", "--inject", "skip:rank=1"}};
+  for (const auto& words : all) EXPECT_EQ(words_of(parsed(words), 1), words);
+  EXPECT_EQ(words_of(parsed({"--delays", "1"}, {}), {}), (std::vector<std::string>{"--delays", "1"}));
+  for (const char* text : {"0", "-1", "on", "1.5", "18446744073709551616"})
+    EXPECT_THROW(parsed({"--delays", text}), BadInput) << text;
+  EXPECT_THROW(parsed({"--inject", "skipp"}), BadInput);
+}
+
+TEST(Disturbance, SaysWhatTheTransportDoes) {
+  EXPECT_FALSE(Disturbance{}.threads().delays);
+  const auto odd = Disturbance{3, {"skip"}}.threads(), even = Disturbance{4, {}}.threads();
+  EXPECT_EQ(odd.delays, 3u);
+  EXPECT_EQ(odd.chunk_elements, 61);
+  EXPECT_GT(odd.send_depth, 0);
+  EXPECT_EQ(even.send_depth, 0);
+  EXPECT_EQ(odd.injections, std::vector<std::string>{"skip"});
+}
+
+const Case four{"tiny", {"layers=3"}, "dp2 pp2 microbatches=2", 4, Track::exact};
+
+TEST(Disturbance, DelaysAndRendezvousChangeNoBit) {
+  std::vector<std::string> digests;
+  for (const auto delays : std::vector<std::optional<std::uint64_t>>{{}, 1, 2}) {
+    const Checked checked = check_case(four, std::vector{Shown::gradient}, {}, {.disturbance = {delays, {}}});
+    EXPECT_EQ(checked.record.verdict, Verdict::pass) << checked.record.reason;
+    EXPECT_EQ(checked.record.delays, static_cast<std::int64_t>(delays.value_or(0)));
+    digests.push_back(checked.record.digest);
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+  EXPECT_EQ(digests[0], digests[2]);
+}
+
+TEST(Disturbance, AnInjectionIsFoundRecordedAndRerun) {
+  const std::string fault = "scale:axis=dp,kind=all_reduce,rank=1,call=3";
+  const Checked checked =
+      check_case(four, std::vector{Shown::gradient}, {}, {.disturbance = {.delays = {}, .injections = {fault}}});
+  EXPECT_EQ(checked.record.verdict, Verdict::fail);
+  EXPECT_EQ(checked.code, ExitCode::check_failed);
+  EXPECT_EQ(checked.record.injections, std::vector<std::string>{fault});
+  EXPECT_NE(checked.record.rerun.find(" --delays off --inject " + fault), std::string::npos) << checked.record.rerun;
+}
+
+TEST(Disturbance, OneRankHasNobodyToWaitFor) {
+  const Case one{"tiny", {"steps=1", "layers=1"}, "dp1", 1, Track::exact};
+  const Checked checked = check_case(one, std::vector{Shown::gradient}, {});
+  EXPECT_EQ(checked.record.delays, 0);
+  EXPECT_EQ(checked.record.rerun.find("--delays"), std::string::npos) << checked.record.rerun;
+}
+
+}  // namespace
+}  // namespace shardproof::harness

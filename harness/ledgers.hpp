@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of a training counted, and the closed forms it is held against, under the same names. Of one rank the
+// names are bare; of several, memory and FLOPs have their rank in front, and traffic is that of all together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "harness/training.hpp"
+#include "kernels/core/device.hpp"
+
+namespace shardproof::harness {
+
+struct RankLedgers {
+  std::array<std::int64_t, category_count> peak_bytes{};
+  std::int64_t peak_total_bytes = 0;
+  std::vector<engine::SavedBytes> saved;
+  std::int64_t peak_in_flight = 0;
+  std::int64_t flops_model = 0, flops_hardware = 0;
+  std::map<comm::TrafficKey, comm::Traffic> traffic;
+};
+RankLedgers ledgers_of(Device& device, const comm::TrafficLedger& traffic, const engine::Trainer& trainer);
+
+Counts counted(const std::vector<RankLedgers>& ranks);
+/// Tokens, and steps by what became of them.
+Counts counted(const std::vector<engine::StepResult>& steps);
+/// Of one step's global batch.
+struct BatchSize {
+  std::int64_t samples = 0, labels = 0;
+};
+Counts predicted(const TrainingJob& job, const plan::Plan& plan, const std::vector<BatchSize>& batches);
+
+}  // namespace shardproof::harness

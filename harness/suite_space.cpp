@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/suite_space.hpp"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "harness/pairwise.hpp"
+#include "impl/plan/strategy_table.hpp"
+#include "kernels/core/errors.hpp"
+#include "kernels/core/nearest.hpp"
+#include "suites/workload/workload.hpp"
+
+namespace shardproof::harness {
+
+namespace {
+
+/// One level of each factor: the workload, the settings, the strategy's keys.
+using Row = std::span<const std::size_t>;
+
+class Expander {
+ public:
+  explicit Expander(const Space& space) : space_(space) {}
+
+  std::vector<std::size_t> levels() const {
+    std::vector<std::size_t> levels = {space_.workloads.size()};
+    for (const auto& factor : space_.settings) levels.push_back(factor.size());
+    for (const auto& factor : space_.strategy) levels.push_back(factor.levels.size());
+    return levels;
+  }
+
+  bool is_legal(Row row) {
+    if (space_.strategy.empty()) return true;
+    const plan::Strategy strategy = strategy_of(row);
+    if (strategy.ranks() > space_.most_ranks) return false;
+    return plan::refusals(strategy, workload_of(row)).empty();
+  }
+
+  Case case_of(Row row) const {
+    const plan::Strategy strategy = strategy_of(row);
+    return {.workload = space_.workloads[row[0]],
+            .settings = settings_of(row),
+            .strategy = plan::print(strategy),
+            .ranks = strategy.ranks()};
+  }
+
+ private:
+  plan::Strategy strategy_of(Row row) const {
+    const auto keys = row.subspan(1 + space_.settings.size());
+    plan::Strategy strategy;
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      const auto& factor = space_.strategy[k];
+      const auto& level = factor.levels[keys[k]];
+      std::visit([&](auto member) { strategy.*member = level.*member; }, factor.row->member);
+    }
+    return strategy;
+  }
+
+  std::vector<std::string> settings_of(Row row) const {
+    auto settings = space_.fixed;
+    for (std::size_t k = 0; k < space_.settings.size(); ++k) settings.push_back(space_.settings[k][row[k + 1]]);
+    if (!space_.steps.empty()) settings.push_back(space_.steps);
+    return settings;
+  }
+
+  const workload::Workload& workload_of(Row row) {
+    const auto own = row.first(1 + space_.settings.size());
+    const Combination key(own.begin(), own.end());
+    const auto found = workloads_.find(key);
+    if (found != workloads_.end()) return found->second;
+    return workloads_.emplace(key, workload::load(space_.workloads[row[0]], settings_of(row))).first->second;
+  }
+
+  const Space& space_;
+  std::map<Combination, workload::Workload> workloads_;
+};
+
+/// In the order in which the last factor's levels change first.
+std::vector<Combination> every(const std::vector<std::size_t>& levels, Expander& expander) {
+  std::vector<Combination> rows;
+  Combination row(levels.size(), 0);
+  for (std::size_t f = row.size(); f > 0;) {
+    if (expander.is_legal(row)) rows.push_back(row);
+    for (f = row.size(); f > 0 && ++row[f - 1] == levels[f - 1]; --f) row[f - 1] = 0;
+  }
+  return rows;
+}
+
+}  // namespace
+
+StrategyFactor strategy_factor(std::string_view key, const std::vector<std::string>& values) {
+  const auto table = plan::strategy_table();
+  const auto row = std::ranges::find(table, key, &plan::KeyRow::name);
+  if (row == table.end()) {
+    std::vector<std::string> names;
+    for (const auto& known : table) names.emplace_back(known.name);
+    throw BadInput(unknown("strategy key", key, names));
+  }
+  StrategyFactor factor{&*row, {}};
+  for (const auto& value : values) {
+    factor.levels.push_back(value.empty()
+                                ? plan::Strategy{}
+                                : plan::parse_strategy(fmt::format("{}{}{}", key, row->is_axis ? "" : "=", value)));
+  }
+  return factor;
+}
+
+Expanded expand(const Space& space, bool pairs) {
+  Expander expander(space);
+  Expanded result;
+  std::vector<Combination> rows;
+  const auto levels = expander.levels();
+  if (pairs) {
+    auto array = covering_array(
+        levels, [&](Row row) { return expander.is_legal(row); }, 1);
+    result.covered = array.covered, result.legal = array.legal;
+    rows = std::move(array.rows);
+  } else {
+    rows = every(levels, expander);
+  }
+  for (const auto& row : rows) result.cases.push_back(expander.case_of(row));
+  return result;
+}
+
+double size_of(const Space& space) {
+  double size = static_cast<double>(space.workloads.size());
+  for (const auto& factor : space.settings) size *= static_cast<double>(factor.size());
+  for (const auto& factor : space.strategy) size *= static_cast<double>(factor.levels.size());
+  return size;
+}
+
+}  // namespace shardproof::harness

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an entry of a suite stands for: the combinations of its workloads, factors and strategies.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/case.hpp"
+#include "impl/plan/strategy.hpp"
+
+namespace shardproof::plan {
+struct KeyRow;
+}
+
+namespace shardproof::harness {
+
+/// A setting of the workload, with its levels as texts: KEY=VALUE.
+using SettingFactor = std::vector<std::string>;
+
+/// A key of the strategy, with its levels, each in a strategy that has no other.
+struct StrategyFactor {
+  const plan::KeyRow* row;
+  std::vector<plan::Strategy> levels;
+};
+/// "" stands for the default. Throws BadInput: no such key, an illegal value.
+StrategyFactor strategy_factor(std::string_view key, const std::vector<std::string>& values);
+
+struct Space {
+  std::vector<std::string> workloads;
+  std::vector<std::string> fixed;  ///< settings of all
+  std::vector<SettingFactor> settings;
+  std::string steps;                     ///< a setting of all, the last; "" for none
+  std::vector<StrategyFactor> strategy;  ///< none: dp1
+  std::int64_t most_ranks = 8;           ///< combinations that need more are not legal
+};
+
+struct Expanded {
+  std::vector<Case> cases;  ///< strategies in canonical form; ranks are those of the mesh
+  std::int64_t covered = 0, legal = 0;
+};
+
+/// With strategy factors, the combinations whose strategy is legal for the workload, which is read (BadInput); without,
+/// all of them. `pairs`: of these, a few that hold every legal pair of levels (pairwise.hpp), the workload counting as
+/// a factor; else all.
+Expanded expand(const Space& space, bool pairs);
+
+/// Combinations before any is found illegal.
+double size_of(const Space& space);
+
+}  // namespace shardproof::harness

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/twin.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+TEST(Twin, TheMedianAndItsInterval) {
+  EXPECT_EQ(median_ratio({2}).median, 2);
+  const auto few = median_ratio({3, 1, 2});
+  EXPECT_EQ(few.low, 1);
+  EXPECT_EQ(few.median, 2);
+  EXPECT_EQ(few.high, 3);
+  // Of 6, all: 2 (1/2)^6 = 0.03. Of 9, the second to the eighth: 2 (1 + 9) (1/2)^9 = 0.039.
+  EXPECT_EQ(median_ratio({1, 2, 3, 4, 5, 6}).low, 1);
+  const auto nine = median_ratio({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  EXPECT_EQ(nine.low, 2);
+  EXPECT_EQ(nine.high, 8);
+  EXPECT_EQ(median_ratio({1, 2, 3, 4}).median, 2.5);
+}
+
+TEST(Twin, MeasuresBothSides) {
+  TrainingJob job{.workload = workload::load("tiny", std::vector<std::string>{"batch=4"}), .track = Track::native};
+  job.strategy = plan::parse_strategy("dp2 tp2");
+  const auto rounds = against_twin(job, workload::Corpus(job.workload), 2, 3);
+  ASSERT_EQ(rounds.size(), 2u);
+  for (const auto& round : rounds) {
+    EXPECT_GT(round.run_tokens_per_second, 0);
+    EXPECT_GT(round.twins_tokens_per_second, 0);
+  }
+  job.strategy.dp = 3;
+  EXPECT_THROW(against_twin(job, workload::Corpus(job.workload), 1, 2), NotSupported);
+}
+
+}  // namespace
+}  // namespace shardproof::harness
