@@ -139,15 +139,12 @@ class Run {
   std::vector<Part> slices_;
 };
 
+/// Without cuts: in one slice.
 template <class S>
 Results<S> run(const Shape& s, const std::vector<S>& logits, const std::vector<std::int32_t>& labels, double smoothing,
-               const std::vector<std::int64_t>& cuts) {
+               std::vector<std::int64_t> cuts = {}) {
+  if (cuts.empty()) cuts = {0, s.vocab};
   return Run<S>(s, logits, labels, smoothing, cuts).results();
-}
-template <class S>
-Results<S> run(const Shape& s, const std::vector<S>& logits, const std::vector<std::int32_t>& labels,
-               double smoothing) {
-  return run(s, logits, labels, smoothing, {0, s.vocab});
 }
 
 // Section 6 of ARITHMETIC.md; sums of S run in order.

@@ -222,7 +222,8 @@ class Folders(Cli):
     def test_closed_standard_files(self):
         def run(out, closed, *more):
             line = shlex.join([str(binary.BINARY), "run", "--workload", "tiny", "--out", out, *more]) + closed
-            return subprocess.run(["bash", "-c", line], cwd=self.folder, stderr=subprocess.PIPE).returncode
+            return subprocess.run(["bash", "-c", line], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE).returncode
 
         for out, closed in [("a", " <&- >&- 2>&-"), ("b", " >&-"), ("c", " >/dev/full 2>/dev/full")]:
             self.assertEqual(run(out, closed), WRITE_FAILED)
