@@ -8,6 +8,7 @@
 #include "harness/options.hpp"
 #include "harness/predict/flops.hpp"
 #include "harness/predict/memory.hpp"
+#include "harness/predict/ranks.hpp"
 #include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
 
@@ -23,13 +24,38 @@ predict::Memory memory_of(const TrainingJob& job, Track track) {
                          job.strategy.microbatches);
 }
 
+predict::Memory memory_of_rank(const TrainingJob& job, std::int64_t rank) {
+  return predict::rank_form(job.workload, job.strategy, static_cast<Rank>(rank), predict::role_bytes(job.track),
+                            largest_batch(job.workload))
+      .memory;
+}
+
+std::int64_t bytes_of_all_ranks(const TrainingJob& job) {
+  std::int64_t bytes = 0;
+  for (std::int64_t rank = 0; rank < job.strategy.ranks(); ++rank) bytes += memory_of_rank(job, rank).total();
+  return bytes;
+}
+
 }  // namespace
+
+void require_threads(const plan::Strategy& strategy) {
+  if (strategy.ranks() <= comm::most_thread_ranks) return;
+  throw BadInput(fmt::format("{} needs {} ranks: threads carry at most {}; start more with mpirun",
+                             plan::print(strategy), strategy.ranks(), comm::most_thread_ranks));
+}
 
 std::int64_t largest_batch(const workload::Workload& workload) {
   return workload.samples > 0 ? std::min(workload.batch, workload.samples) : workload.batch;
 }
 
-predict::Memory memory_needed(const TrainingJob& job) { return memory_of(job, job.track); }
+predict::Memory memory_needed(const TrainingJob& job) {
+  predict::Memory most;
+  for (std::int64_t rank = 0; rank < job.strategy.ranks(); ++rank) {
+    const predict::Memory own = memory_of_rank(job, rank);
+    if (rank == 0 || own.total() > most.total()) most = own;
+  }
+  return most;
+}
 
 double oracle_seconds(const workload::Workload& workload, Track track, std::int64_t samples, std::int64_t steps) {
   const double multiply_adds = predict::flops(workload, samples).total() / 2 * static_cast<double>(steps);
@@ -38,7 +64,8 @@ double oracle_seconds(const workload::Workload& workload, Track track, std::int6
 
 JudgedPart judged_part(const TrainingJob& job, double seconds_allowed) {
   JudgedPart part{job, std::min(judged_steps, job.workload.steps), "full"};
-  const std::int64_t samples = largest_batch(job.workload), few = std::max<std::int64_t>(job.strategy.microbatches, 2);
+  const std::int64_t samples = largest_batch(job.workload),
+                     few = std::max<std::int64_t>(job.strategy.dp * job.strategy.microbatches, 2);
   if (oracle_seconds(job.workload, job.track, samples, part.steps) <= seconds_allowed) return part;
   part.job.workload.batch = std::min(samples, few);
   if (oracle_seconds(job.workload, job.track, part.job.workload.batch, part.steps) > seconds_allowed) part.steps = 1;
@@ -49,7 +76,7 @@ JudgedPart judged_part(const TrainingJob& job, double seconds_allowed) {
 
 Footprint footprint(const TrainingJob& job, const JudgedPart* judged) {
   const predict::Memory own = memory_needed(job);
-  Footprint bytes{.training = own.total()};
+  Footprint bytes{.training = bytes_of_all_ranks(job)};
   if (!judged) return bytes;
   // One step's observables, and beside each oracle those of its own: within a quarter of what `laptop` takes.
   bytes.judging = own.parameter + own.gradient + own.optimizer_state;
@@ -71,9 +98,12 @@ void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int
       print_bytes(own.gradient), print_bytes(own.optimizer_state), print_bytes(own.saved));
   if (own.total() > job.device_memory_bytes)
     throw OutOfMemory(fmt::format("{}, more than --device-memory {}", needs, print_bytes(job.device_memory_bytes)));
-  if (own.total() > machine_bytes)
-    throw OutOfMemory(fmt::format("{}, more than this machine's {}", needs, print_bytes(machine_bytes)));
   const Footprint bytes = footprint(job, judged);
+  if (bytes.training > machine_bytes) {
+    const std::string all =
+        job.strategy.ranks() == 1 ? "" : fmt::format(" on a rank, {} on all", print_bytes(bytes.training));
+    throw OutOfMemory(fmt::format("{}{}, more than this machine's {}", needs, all, print_bytes(machine_bytes)));
+  }
   if (bytes.training + bytes.judging > machine_bytes)
     throw OutOfMemory(fmt::format("{}, and judging it another {}, together more than this machine's {}: {}", needs,
                                   print_bytes(bytes.judging), print_bytes(machine_bytes), without));

@@ -13,7 +13,9 @@ namespace shardproof::harness {
 
 /// Samples of the largest batch.
 std::int64_t largest_batch(const workload::Workload& workload);
-/// What training with that batch holds at least.
+/// Throws BadInput for more ranks than threads carry.
+void require_threads(const plan::Strategy& strategy);
+/// What training with that batch holds at least, on the rank that holds most. At most as many ranks as threads carry.
 predict::Memory memory_needed(const TrainingJob& job);
 
 /// Bytes that a run holds at least.
@@ -37,7 +39,7 @@ inline constexpr double oracle_seconds_allowed = 20;
 double oracle_seconds(const workload::Workload& workload, Track track, std::int64_t samples, std::int64_t steps);
 
 /// The first min(3, steps) steps; where the oracle's estimated time exceeds what is allowed, with batches of
-/// max(microbatches, 2) samples; where that still exceeds it, one step of those.
+/// max(dp x microbatches, 2) samples; where that still exceeds it, one step of those.
 JudgedPart judged_part(const TrainingJob& job, double seconds_allowed = oracle_seconds_allowed);
 
 Footprint footprint(const TrainingJob& job, const JudgedPart* judged);

@@ -114,6 +114,19 @@ TEST(Budget, ALargeBatchOfASmallDataSetIsThatDataSet) {
   EXPECT_NO_THROW(refuse_too_large(large, nullptr, memory_needed(large).total()));
 }
 
+TEST(Budget, OnManyRanksTheLargestOneCounts) {
+  TrainingJob one = job("tiny", Track::exact), many = one;
+  many.strategy = plan::parse_strategy("pp2 tp4");
+  EXPECT_LT(memory_needed(many).total(), memory_needed(one).total() / 2);
+  EXPECT_GT(footprint(many, nullptr).training, memory_needed(one).total());  // what is replicated is there more often
+  many.device_memory_bytes = memory_needed(many).total();
+  EXPECT_NO_THROW(refuse_too_large(many, nullptr, std::int64_t{1} << 40));
+  --many.device_memory_bytes;
+  EXPECT_THROW(refuse_too_large(many, nullptr, std::int64_t{1} << 40), OutOfMemory);
+  EXPECT_NO_THROW(require_threads(plan::parse_strategy("dp64")));
+  EXPECT_THROW(require_threads(plan::parse_strategy("dp65")), BadInput);
+}
+
 TEST(Budget, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
   TrainingJob tiny = job("tiny", Track::exact);
   const std::int64_t need =

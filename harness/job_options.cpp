@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/budget.hpp"
 #include "harness/case.hpp"
 #include "harness/json_fields.hpp"
 #include "impl/plan/strategy.hpp"
@@ -41,6 +42,7 @@ TrainingJob JobOptions::job() const {
   }
   try {
     job.strategy = plan::parse_strategy(strategy_);
+    require_threads(job.strategy);
     if (findings.empty()) plan::require_legal(job.strategy, job.workload);
   } catch (const BadInput& error) {
     findings.push_back(fmt::format("--strategy: {}", error.what()));

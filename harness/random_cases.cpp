@@ -38,7 +38,7 @@ std::vector<std::int64_t> draw_layers(Draw& draw, std::int64_t layers, std::int6
 
 plan::Strategy draw_strategy(Draw& draw, const workload::Workload& w, std::int64_t most_ranks) {
   plan::Strategy s;
-  if (!draw.one_in(8)) {
+  if (most_ranks > 1 && !draw.one_in(8)) {
     do {
       s.dp = draw.from(1, most_ranks), s.pp = draw.from(1, most_ranks), s.tp = draw.from(1, most_ranks);
     } while (s.ranks() > most_ranks || s.ranks() == 1);

@@ -65,6 +65,13 @@ std::vector<std::string> disagreements(const Record& record) {
     else if (ledger->second != form)
       lines.push_back(fmt::format("{} is {}, its form says {}", name, ledger->second, form));
   }
+  if (record.forms.empty()) return lines;
+  for (const auto& [name, ledger] : record.ledgers) {  // traffic that no form knows of is a finding too
+    const bool depends_on_values = name.find("_second_lane_") != name.npos;
+    if (!name.starts_with("traffic_") || depends_on_values) continue;
+    if (std::ranges::find(record.forms, name, &Counts::value_type::first) == record.forms.end())
+      lines.push_back(fmt::format("{} is {}, and there is no form for it", name, ledger));
+  }
   return lines;
 }
 

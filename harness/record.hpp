@@ -43,7 +43,8 @@ struct Record {
   Environment environment = {};
 };
 
-/// The ledger that each form is held against differs: one sentence a line; a form without ledger is one too.
+/// The ledger that each form is held against differs: one sentence a line; a form without ledger is one too, and
+/// traffic without a form.
 std::vector<std::string> disagreements(const Record& record);
 /// A pass becomes a fail, with the reason, where there are disagreements.
 void hold_to_forms(Record& record);

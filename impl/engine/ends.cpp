@@ -20,8 +20,8 @@ Embedding::Embedding(ParameterStore& store)
 
 Tensor Embedding::forward(const Pass& pass, SavedTensors& saved) const {
   const Tensor sum = pass.activation("embedding", {pass.rows(), pass.workload.hidden});
-  embedding::forward(pass.queue, pass.tokens, token_->value, pass.vocab.begin, pass.workload.vocab,
-                     pass.split.first() ? position_->value : Tensor(), sum);
+  embedding::forward(pass.queue, pass.tokens, token_->weights(pass.version), pass.vocab.begin, pass.workload.vocab,
+                     pass.split.first() ? position_->weights(pass.version) : Tensor(), sum);
   pass.split.join(pass.queue, sum, comm::Operator::sum, "embedding_output");
   Tensor mask;
   Tensor x = pass.drop(workload::DropoutSite::embedding, 0, sum, mask);

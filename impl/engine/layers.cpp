@@ -15,23 +15,24 @@ Tensor joined(const Pass& pass, Accumulator sum, std::string_view purpose) {
 
 Tensor Linear::forward(const Pass& pass, std::string name, const Tensor& x) const {
   Tensor y = pass.activation(std::move(name), {x.dim(0), outputs()});
-  matmul::forward(pass.queue, x, weight_->value, bias_ ? bias_->value : Tensor(), y);
+  matmul::forward(pass.queue, x, weight_->weights(pass.version), bias_ ? bias_->weights(pass.version) : Tensor(), y);
   return y;
 }
 
 Tensor Linear::forward_joined(const Pass& pass, std::string name, const Tensor& x, std::string_view purpose) const {
   if (!pass.split.cut()) return forward(pass, std::move(name), x);
   const Accumulator y = pass.sum(std::move(name), {x.dim(0), outputs()});
-  matmul::forward(pass.queue, x, weight_->value, bias_ && pass.split.first() ? bias_->value : Tensor(), y);
+  matmul::forward(pass.queue, x, weight_->weights(pass.version),
+                  bias_ && pass.split.first() ? bias_->weights(pass.version) : Tensor(), y);
   return joined(pass, y, purpose);
 }
 
 void Linear::backward_input(const Pass& pass, const Tensor& dy, const Accumulator& dx) const {
-  matmul::backward_input(pass.queue, dy, weight_->value, dx);
+  matmul::backward_input(pass.queue, dy, weight_->weights(pass.version), dx);
 }
 
 void Linear::backward_input(const Pass& pass, const Tensor& dy, plan::Range range, const Accumulator& dx) const {
-  matmul::backward_input(pass.queue, dy, weight_->value.rows(range.begin, range.size()), dx);
+  matmul::backward_input(pass.queue, dy, weight_->weights(pass.version).rows(range.begin, range.size()), dx);
 }
 
 void Linear::backward_weight(const Pass& pass, const Tensor& dy, const Tensor& x) const {
@@ -42,14 +43,14 @@ void Linear::backward_weight(const Pass& pass, const Tensor& dy, const Tensor& x
 Tensor Norm::forward(const Pass& pass, std::string name, const Tensor& x, Saved& saved) const {
   Tensor y = pass.activation(name + "_output", x.dims());
   saved = {x, pass.activation(name + "_mean", {x.dim(0)}), pass.activation(name + "_rstd", {x.dim(0)})};
-  layer_norm::forward(pass.queue, x, weight_->value, bias_->value, pass.workload.layer_norm_epsilon, y, saved.mean,
-                      saved.rstd);
+  layer_norm::forward(pass.queue, x, weight_->weights(pass.version), bias_->weights(pass.version),
+                      pass.workload.layer_norm_epsilon, y, saved.mean, saved.rstd);
   return y;
 }
 
 Tensor Norm::backward_input(const Pass& pass, const Tensor& dy, const Saved& saved) const {
   Tensor dx = pass.activation("norm_input.gradient", dy.dims());
-  layer_norm::backward_input(pass.queue, dy, saved.input, saved.mean, saved.rstd, weight_->value, dx);
+  layer_norm::backward_input(pass.queue, dy, saved.input, saved.mean, saved.rstd, weight_->weights(pass.version), dx);
   return dx;
 }
 

@@ -2,6 +2,7 @@
 #include "impl/engine/parameter_store.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "impl/engine/slice.hpp"
 #include "kernels/core/errors.hpp"
@@ -34,7 +35,7 @@ ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload,
     if (std::ranges::find(stages, place.pp) == stages.end()) continue;
     const auto& p = layout.parameter;
     const Dims dims = layout.held_dims(place.tp);
-    ParameterSlot slot{.layout = &layout, .value = {}, .gradient = {}, .state = {}};
+    ParameterSlot slot{.layout = &layout, .value = {}, .gradient = {}, .state = {}, .version = 0};
     slot.value = Tensor(queue, {p.name, scalar_of(track), dims, Category::parameter});
     upload_rounded(queue, slot.value, held_values(workload, layout, place.tp));
     if (p.trainable) {
@@ -46,6 +47,12 @@ ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload,
     }
     slots_.push_back(std::move(slot));
   }
+}
+
+const Tensor& ParameterSlot::weights(std::int64_t wanted) const {
+  if (wanted == version) return value;
+  throw InternalError("parameter '" + parameter().name + "' is at version " + std::to_string(version) + "; version " +
+                      std::to_string(wanted) + " is not kept");
 }
 
 ParameterSlot& ParameterStore::operator[](std::string_view name) {

@@ -20,7 +20,12 @@ struct ParameterSlot {
   Accumulator gradient;
   std::vector<Tensor> state;
 
+  std::int64_t version = 0;  ///< updates that `value` has had
+
   const workload::Parameter& parameter() const { return layout->parameter; }
+  /// The values that a forward of this version read, for it and for all that follows from it. Throws InternalError for
+  /// a version that is not kept.
+  const Tensor& weights(std::int64_t wanted) const;
 };
 
 /// A rank's slices of the parameters of its stage, their gradients and optimizer state, in the order of

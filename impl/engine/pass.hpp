@@ -31,6 +31,7 @@ struct Context {
 /// One microbatch on its way through the model: where it lies in the global batch, and its inputs on the device.
 struct Pass : Context {
   std::int64_t step, first_sample, samples;
+  std::int64_t version;              ///< of the parameters that its forward reads
   Tensor tokens, labels, documents;  ///< i32 [samples * sequence]
 
   std::int64_t rows() const { return samples * workload.sequence; }

@@ -2,6 +2,9 @@
 #include "impl/engine/stage.hpp"
 
 #include <algorithm>
+#include <string>
+
+#include "kernels/core/errors.hpp"
 
 namespace shardproof::engine {
 
@@ -13,12 +16,13 @@ Tensor upload_input(Queue& queue, std::string name, const std::vector<std::int32
   return tensor;
 }
 
-Pass pass_of(const Context& context, const workload::Batch& part) {
+Pass pass_of(const Context& context, const workload::Batch& part, std::int64_t version) {
   auto& queue = context.queue;
   return {context,
           part.step,
           part.first,
           part.size(),
+          version,
           upload_input(queue, "tokens", part.tokens),
           upload_input(queue, "labels", part.labels),
           upload_input(queue, "documents", part.documents)};
@@ -41,9 +45,13 @@ Stages::Stages(const Context& context, ParameterStore& store, const plan::Plan& 
   }
 }
 
-void Stages::start(const workload::Batch& batch, double factor, const WideTotal& loss) {
-  batch_ = &batch, factor_ = factor, loss_ = &loss;
-  in_flight_.clear();
+void Stages::start(const workload::Batch& batch, std::int64_t version, double factor, const WideTotal& loss) {
+  batch_ = &batch, version_ = version, factor_ = factor, loss_ = &loss;
+}
+
+void Stages::end() const {
+  if (!in_flight_.empty())
+    throw InternalError("stage: " + std::to_string(in_flight_.size()) + " microbatches are still in flight");
 }
 
 workload::Batch Stages::batch_of(std::int64_t microbatch) const {
@@ -53,11 +61,11 @@ workload::Batch Stages::batch_of(std::int64_t microbatch) const {
 
 Tensor Stages::boundary(std::int64_t microbatch) {
   const auto& w = context_.workload;
+  const auto parts = plan_.strategy.microbatches;
+  const auto samples =
+      plan::part_of(batch_->size(), plan_.mesh.size(plan::Axis::dp) * parts, place_.dp * parts + microbatch).size();
   return {context_.queue,
-          {"stage_boundary",
-           scalar_of(context_.track),
-           {batch_of(microbatch).size() * w.sequence, w.hidden},
-           Category::activation}};
+          {"stage_boundary", scalar_of(context_.track), {samples * w.sequence, w.hidden}, Category::activation}};
 }
 
 std::int64_t Stages::activation_bytes() const { return context_.queue.device().memory().current(Category::activation); }
@@ -68,8 +76,8 @@ Stages::InFlight& Stages::in_flight(std::int64_t stage, std::int64_t microbatch)
 
 Tensor Stages::forward(std::int64_t stage, std::int64_t microbatch, Tensor input) {
   auto& parts = this->parts(stage);
-  const auto place =
-      in_flight_.emplace(std::pair{stage, microbatch}, InFlight{pass_of(context_, batch_of(microbatch)), {}, {}, {}});
+  const auto place = in_flight_.emplace(std::pair{stage, microbatch},
+                                        InFlight{pass_of(context_, batch_of(microbatch), version_), {}, {}, {}});
   auto& [pass, embedding, head, blocks] = place.first->second;
   peak_in_flight_ = std::max(peak_in_flight_, std::ssize(in_flight_));
   blocks.resize(parts.blocks.size());
@@ -119,13 +127,21 @@ Tensor Stages::go_back(std::int64_t stage, std::int64_t microbatch, Tensor d, bo
   return d;
 }
 
+void Stages::land(std::int64_t stage, std::int64_t microbatch) {
+  const auto& [pass, embedding, head, blocks] = in_flight(stage, microbatch);
+  const auto kept = [](const step::SavedTensors& saved) { return !saved.empty(); };
+  if (kept(embedding) || kept(head) || std::ranges::any_of(blocks, kept))
+    throw InternalError("stage " + std::to_string(stage) + ": a saved tensor has a reader that did not run");
+  in_flight_.erase({stage, microbatch});
+}
+
 Tensor Stages::backward_input(std::int64_t stage, std::int64_t microbatch, Tensor output_gradient) {
   return go_back(stage, microbatch, std::move(output_gradient), false);
 }
 
 Tensor Stages::backward(std::int64_t stage, std::int64_t microbatch, Tensor output_gradient) {
   Tensor d = go_back(stage, microbatch, std::move(output_gradient), true);
-  in_flight_.erase({stage, microbatch});
+  land(stage, microbatch);
   return d;
 }
 
@@ -135,7 +151,7 @@ void Stages::backward_weight(std::int64_t stage, std::int64_t microbatch) {
   if (parts.head) parts.head->backward_weight(pass, head);
   for (std::size_t l = blocks.size(); l-- > 0;) parts.blocks[l].backward_weight(pass, blocks[l]);
   if (parts.embedding) parts.embedding->backward_weight(pass, embedding);
-  in_flight_.erase({stage, microbatch});
+  land(stage, microbatch);
 }
 
 }  // namespace shardproof::engine

@@ -28,8 +28,11 @@ class Stages final : public step::StageProgram {
   /// The context, the store and the plan outlive it.
   Stages(const Context& context, ParameterStore& store, const plan::Plan& plan, const plan::Place& place);
 
-  /// Before the actions of a step. `factor`: loss scale over the number of labels of the global batch.
-  void start(const workload::Batch& batch, double factor, const WideTotal& loss);
+  /// Before the actions of a step. `version`: of the parameters. `factor`: loss scale over the number of labels of the
+  /// global batch.
+  void start(const workload::Batch& batch, std::int64_t version, double factor, const WideTotal& loss);
+  /// After them: throws InternalError if a microbatch has not run all of its actions.
+  void end() const;
 
   Tensor forward(std::int64_t stage, std::int64_t microbatch, Tensor input) override;
   Tensor backward_input(std::int64_t stage, std::int64_t microbatch, Tensor output_gradient) override;
@@ -56,6 +59,8 @@ class Stages final : public step::StageProgram {
   };
   Parts& parts(std::int64_t stage) { return parts_.at(stage); }
   InFlight& in_flight(std::int64_t stage, std::int64_t microbatch);
+  /// After its last action: nothing may be kept any more.
+  void land(std::int64_t stage, std::int64_t microbatch);
   workload::Batch batch_of(std::int64_t microbatch) const;
   std::int64_t activation_bytes() const;
   /// I of the stage, and W of each part right behind its I if `weights`.
@@ -68,6 +73,7 @@ class Stages final : public step::StageProgram {
   std::map<std::pair<std::int64_t, std::int64_t>, InFlight> in_flight_;
   const workload::Batch* batch_ = nullptr;
   const WideTotal* loss_ = nullptr;
+  std::int64_t version_ = 0;
   double factor_ = 0;
   std::vector<SavedBytes> saved_bytes_;
   std::int64_t peak_in_flight_ = 0;

@@ -58,17 +58,20 @@ struct Trainer::Impl {
                 plan.layout.shares_key_heads(),
                 tamper},
         stages(context, store, plan, place),
-        executor(queue, world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation"), plan.stages()),
+        executor(queue, world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation"),
+                 world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation_gradient"),
+                 plan.stages()),
         ready(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), store) {
-    std::vector<Accumulator> gradients;
+    std::vector<Accumulator> sums;
     for (auto& slot : store.slots()) {
       if (!slot.gradient) continue;
-      gradients.push_back(slot.gradient);
+      gradients.push_back(&slot);
+      sums.push_back(slot.gradient);
       add_partial_group(world, *slot.layout);
     }
-    sync = named(step::gradient_syncs(), plan.strategy.sync)
-               .make(queue, world.communicator("dp", along(plan.mesh, place.rank, Axis::dp), "gradient"),
-                     std::move(gradients));
+    sync =
+        named(step::gradient_syncs(), plan.strategy.sync)
+            .make(queue, world.communicator("dp", along(plan.mesh, place.rank, Axis::dp), "gradient"), std::move(sums));
   }
 
   /// The group over which copies of the parameter on several stages sum their gradients.
@@ -88,6 +91,11 @@ struct Trainer::Impl {
   /// loss scale: the exact track's alone.
   double scale() const { return track == Track::exact ? workload.loss_scale : 1.0; }
   Queue& queue() { return context.queue; }
+
+  /// Whether copies on other stages or tensor ranks have parts of its gradient, which are summed before it is ready.
+  bool sums_over_copies(const ParameterSlot* slot) const {
+    return slot->layout->overlaps() || partial.contains(slot->layout->stages());
+  }
 
   void begin(const workload::Batch& batch);
   std::int64_t count_labels(const workload::Batch& batch);
@@ -118,6 +126,7 @@ struct Trainer::Impl {
   pipeline_parallel::Executor executor;
   Ready ready;
   std::map<std::vector<std::int64_t>, comm::Communicator> partial;  // by the stages that hold the parameter
+  std::vector<ParameterSlot*> gradients;                            // those with one, in the order of the sync's
   std::unique_ptr<step::GradientSync> sync;
 
   StepResult last;
@@ -152,11 +161,14 @@ std::int64_t Trainer::Impl::count_labels(const workload::Batch& batch) {
 }
 
 void Trainer::Impl::run_schedule(const workload::Batch& batch, const WideTotal& loss) {
-  stages.start(batch, last.tokens > 0 ? scale() / static_cast<double>(last.tokens) : 0.0, loss);
+  stages.start(batch, steps_taken, last.tokens > 0 ? scale() / static_cast<double>(last.tokens) : 0.0, loss);
   ready.start();
   executor.run(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), stages, [this](const plan::Action& action) {
-    for (const auto k : ready.after(action)) sync->ready(k);
+    for (const auto k : ready.after(action)) {
+      if (!sums_over_copies(gradients.at(k))) sync->ready(k);
+    }
   });
+  stages.end();
 }
 
 /// Copies of the same rows on several tensor ranks: everybody takes the owner's sum, for two ranks whose matmuls have
@@ -179,11 +191,13 @@ void Trainer::Impl::share_rows(const ParameterSlot& slot) {
 }
 
 void Trainer::Impl::sum_gradients() {
-  for (auto& slot : store.slots()) {
-    if (!slot.gradient) continue;
+  for (std::size_t k = 0; k < gradients.size(); ++k) {
+    const auto& slot = *gradients[k];
+    if (!sums_over_copies(&slot)) continue;
     const auto group = partial.find(slot.layout->stages());
     if (group != partial.end()) group->second.all_reduce(queue(), slot.gradient, "copies_gradient");
     if (slot.layout->overlaps()) share_rows(slot);
+    sync->ready(k);
   }
   sync->finish();
   for (auto& slot : store.slots()) {
@@ -244,6 +258,7 @@ void Trainer::Impl::end_of_step(const WideTotal& loss) {
     if (!slot.gradient) continue;
     optimizer.update(queue(), update, slot.parameter(), slot.value, slot.gradient.finish(queue()), slot.state);
   }
+  for (auto& slot : store.slots()) slot.version = steps_taken;
   for (auto& slot : store.slots()) {
     show(Observed::parameter, slot.parameter().name, slot.value);
     for (const auto& state : slot.state) show(Observed::state, state.name(), state);

@@ -5,11 +5,11 @@
 
 namespace shardproof::pipeline_parallel {
 
-Executor::Executor(Queue& queue, comm::Communicator pipeline, std::int64_t stages)
-    : queue_(queue), pipeline_(std::move(pipeline)), stages_(stages) {}
+Executor::Executor(Queue& queue, comm::Communicator forward, comm::Communicator backward, std::int64_t stages)
+    : queue_(queue), forward_(std::move(forward)), backward_(std::move(backward)), stages_(stages) {}
 
 bool Executor::is_mine(std::int64_t stage) const {
-  return plan::rank_of_stage(stage, pipeline_.size()) == pipeline_.place();
+  return plan::rank_of_stage(stage, forward_.size()) == forward_.place();
 }
 
 Tensor Executor::take(Way way, std::int64_t stage, std::int64_t microbatch, step::StageProgram& program) {
@@ -21,8 +21,8 @@ Tensor Executor::take(Way way, std::int64_t stage, std::int64_t microbatch, step
     return std::move(node.mapped());
   }
   Tensor tensor = program.boundary(microbatch);
-  pipeline_.receive(queue_, tensor, plan::rank_of_stage(from, pipeline_.size()),
-                    way == Way::forward ? "stage_output" : "stage_output_gradient");
+  channel(way).receive(queue_, tensor, plan::rank_of_stage(from, forward_.size()),
+                       way == Way::forward ? "stage_output" : "stage_output_gradient");
   return tensor;
 }
 
@@ -33,8 +33,8 @@ void Executor::give(Way way, std::int64_t stage, std::int64_t microbatch, const 
     handed_[way == Way::backward][{to, microbatch}] = tensor;
     return;
   }
-  pipeline_.send(queue_, tensor, plan::rank_of_stage(to, pipeline_.size()),
-                 way == Way::forward ? "stage_output" : "stage_output_gradient");
+  channel(way).send(queue_, tensor, plan::rank_of_stage(to, forward_.size()),
+                    way == Way::forward ? "stage_output" : "stage_output_gradient");
 }
 
 void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram& program,

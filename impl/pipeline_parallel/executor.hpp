@@ -16,8 +16,9 @@ namespace shardproof::pipeline_parallel {
 
 class Executor {
  public:
-  /// `pipeline`: the ranks of the pipeline in the order of their pp coordinate.
-  Executor(Queue& queue, comm::Communicator pipeline, std::int64_t stages);
+  /// The ranks of the pipeline in the order of their pp coordinate, on a channel for each way: what goes forward never
+  /// waits behind what goes back.
+  Executor(Queue& queue, comm::Communicator forward, comm::Communicator backward, std::int64_t stages);
 
   /// Runs the actions in order; `done` is called after each.
   void run(const std::vector<plan::Action>& actions, step::StageProgram& program,
@@ -31,9 +32,10 @@ class Executor {
   void give(Way way, std::int64_t stage, std::int64_t microbatch, const Tensor& tensor);
   bool is_stage(std::int64_t stage) const { return stage >= 0 && stage < stages_; }
   bool is_mine(std::int64_t stage) const;
+  comm::Communicator& channel(Way way) { return way == Way::forward ? forward_ : backward_; }
 
   Queue& queue_;
-  comm::Communicator pipeline_;
+  comm::Communicator forward_, backward_;
   std::int64_t stages_;
   std::map<std::pair<std::int64_t, std::int64_t>, Tensor> handed_[2];  // by receiving stage and microbatch
 };

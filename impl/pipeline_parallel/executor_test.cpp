@@ -63,7 +63,7 @@ std::vector<std::vector<double>> run(const plan::Schedule& schedule, std::int64_
     Device device({.rank = world.rank()});
     ImmediateQueue queue(device);
     Adder program(queue, stages);
-    Executor executor(queue, world.all("pipeline"), stages);
+    Executor executor(queue, world.all("forward"), world.all("backward"), stages);
     std::size_t done = 0;
     const auto& actions = schedule.ranks[static_cast<std::size_t>(world.rank())];
     executor.run(actions, program, [&](const Action& action) { EXPECT_EQ(action, actions[done++]); });
@@ -97,6 +97,17 @@ TEST(Executor, StagesOfOneRankHandOver) {
   const auto out = run(schedule, 4, 0);
   EXPECT_EQ(out[0], std::vector{6.0});
   EXPECT_EQ(out[1], std::vector{6.0});
+}
+
+TEST(Executor, WhatGoesForwardDoesNotWaitBehindWhatGoesBack) {
+  // Two chunks a rank: between two ranks both ways are in use at once.
+  const auto schedule = plan::parse_schedule("0F0,2F0,0F1,2F1,2B0,0B0,2B1,0B1\n1F0,3F0,3B0,1F1,3F1,1B0,3B1,1B1\n");
+  for (const std::int64_t depth : {1, 2}) {
+    ASSERT_TRUE(plan::findings(schedule, 4, 2, {.depth = depth}).empty());
+    const auto out = run(schedule, 4, depth);
+    EXPECT_EQ(out[0], (std::vector{6.0, 1006.0}));
+    EXPECT_EQ(out[1], (std::vector{6.0, 106.0}));
+  }
 }
 
 }  // namespace
