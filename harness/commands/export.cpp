@@ -46,6 +46,6 @@ ExitCode run(std::span<const std::string> args) {
 
 const Command export_command = {"export",
                                 "Writes parameters, batches, masks and every step's observables for other programs",
-                                "shardproof export --workload tiny --track f64 --steps 3 --out oracle", run};
+                                "shardproof export --workload tiny --track f64 --steps 3 --out build/oracle", run};
 
 }  // namespace shardproof::harness
