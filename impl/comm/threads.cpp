@@ -72,37 +72,21 @@ void require_legal(std::int64_t ranks, const ThreadsOptions& options) {
   if (!findings.empty()) throw BadInput(findings);
 }
 
-template <class E>
+/// Throws the error again as the first of these types that it is (derived ones come first).
+template <class... Types>
 [[noreturn]] void throw_named(Rank rank, const std::exception& error) {
   const std::string prefix = name(rank) + ": ", text = error.what();
-  throw E(text.starts_with(prefix) ? text : prefix + text);
+  const std::string named = text.starts_with(prefix) ? text : prefix + text;
+  (..., (dynamic_cast<const Types*>(&error) != nullptr ? throw Types(named) : void()));
+  throw Error(named);
 }
 
 [[noreturn]] void rethrow_named(Rank rank, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const OutOfMemory& e) {
-    throw_named<OutOfMemory>(rank, e);
-  } catch (const DeviceError& e) {
-    throw_named<DeviceError>(rank, e);
-  } catch (const BadInput& e) {
-    throw_named<BadInput>(rank, e);
-  } catch (const NotSupported& e) {
-    throw_named<NotSupported>(rank, e);
-  } catch (const NotBuilt& e) {
-    throw_named<NotBuilt>(rank, e);
-  } catch (const HangError& e) {
-    throw_named<HangError>(rank, e);
-  } catch (const RankLost& e) {
-    throw_named<RankLost>(rank, e);
-  } catch (const CommError& e) {
-    throw_named<CommError>(rank, e);
-  } catch (const WriteError& e) {
-    throw_named<WriteError>(rank, e);
-  } catch (const InternalError& e) {
-    throw_named<InternalError>(rank, e);
   } catch (const std::exception& e) {
-    throw_named<Error>(rank, e);
+    throw_named<OutOfMemory, DeviceError, BadInput, NotSupported, NotBuilt, HangError, RankLost, CommError, WriteError,
+                InternalError>(rank, e);
   }
 }
 
