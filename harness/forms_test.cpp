@@ -89,5 +89,18 @@ TEST(Forms, ThoseOfAnotherStrategyAreFound) {
   EXPECT_FALSE(disagreements(record).empty());
 }
 
+TEST(Forms, WhatJudgingHoldsIsNotCounted) {
+  TrainingJob job{.workload = workload::load("tiny", std::vector<std::string>{"steps=2"}),
+                  .track = Track::exact,
+                  .strategy = plan::parse_strategy("dp2 tp2")};
+  const workload::Corpus corpus(job.workload);
+  const auto ledgers = [&](std::int64_t observed_steps) {
+    return train(job, corpus,
+                 {.observed_steps = observed_steps, .observe = [](const auto&, const auto&) {}, .step = {}})
+        .ledgers;
+  };
+  EXPECT_EQ(ledgers(2), ledgers(0));
+}
+
 }  // namespace
 }  // namespace shardproof::harness

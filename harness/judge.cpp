@@ -31,6 +31,13 @@ Dtype expected_dtype(Track track, Observed kind) {
   }
 }
 
+std::string_view skipped_text(double value) {
+  constexpr std::array<std::string_view, 3> texts = {"step taken", "skipped as not finite",
+                                                     "skipped for want of labels"};
+  const auto at = static_cast<std::size_t>(value);
+  return value >= 0 && at < texts.size() && static_cast<double>(at) == value ? texts[at] : "no such state";
+}
+
 }  // namespace
 
 std::string_view name_of(Shown shown) { return shown_names.at(static_cast<std::size_t>(shown)); }
@@ -128,8 +135,9 @@ struct Judge::Impl {
     const auto& observables = expectation.observables();
     const auto right = std::ranges::find(observables, Observed::skipped, &Observable::kind);
     if (scalar_of(skipped) != scalar_of(*right)) {  // what else there is to compare hangs on it
-      return fail(batch.step, {Observed::skipped, "skipped"},
-                  fmt::format("candidate {:g}, oracle {:g}", scalar_of(skipped), scalar_of(*right)));
+      return fail(
+          batch.step, {Observed::skipped, "skipped"},
+          fmt::format("candidate: {}, oracle: {}", skipped_text(scalar_of(skipped)), skipped_text(scalar_of(*right))));
     }
     if (track != Track::exact) expectation.update(batch.step, shown);
     const auto oracle = index_of(observables);

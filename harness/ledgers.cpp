@@ -37,11 +37,15 @@ constexpr std::string_view unmeasured = "observe";
 
 }  // namespace
 
-RankLedgers ledgers_of(Device& device, const comm::TrafficLedger& traffic, const engine::Trainer& trainer) {
+void MemoryPeaks::stop(const MemoryLedger& memory) {
+  for (std::size_t i = 0; i < category_count; ++i) bytes[i] = std::max(bytes[i], memory.peak(static_cast<Category>(i)));
+  total_bytes = std::max(total_bytes, memory.peak_total());
+}
+
+RankLedgers ledgers_of(const MemoryPeaks& peak, Device& device, const comm::TrafficLedger& traffic,
+                       const engine::Trainer& trainer) {
   RankLedgers ledgers;
-  for (std::size_t i = 0; i < category_count; ++i)
-    ledgers.peak_bytes[i] = device.memory().peak(static_cast<Category>(i));
-  ledgers.peak_total_bytes = device.memory().peak_total();
+  ledgers.peak = peak;
   ledgers.saved = trainer.saved_bytes();
   ledgers.peak_in_flight = trainer.peak_in_flight();
   ledgers.flops_model = device.flops().model();
@@ -62,9 +66,9 @@ Counts counted(const std::vector<RankLedgers>& ranks) {
       const auto category = static_cast<Category>(i);
       const bool always =
           category == Category::parameter || category == Category::gradient || category == Category::optimizer_state;
-      if (rank.peak_bytes[i] > 0 || always) add(peak_name(category), rank.peak_bytes[i]);
+      if (rank.peak.bytes[i] > 0 || always) add(peak_name(category), rank.peak.bytes[i]);
     }
-    add("memory_total_peak_bytes", rank.peak_total_bytes);
+    add("memory_total_peak_bytes", rank.peak.total_bytes);
     for (const auto& saved : rank.saved) add(saved_name(saved.part), saved.bytes);
     if (ranks.size() > 1) add("microbatches_in_flight_peak", rank.peak_in_flight);
     add("flops_model", rank.flops_model);

@@ -13,15 +13,24 @@
 
 namespace shardproof::harness {
 
+/// Of one rank's device, over the times between start() and stop(): what judging holds in between does not count.
+struct MemoryPeaks {
+  std::array<std::int64_t, category_count> bytes{};
+  std::int64_t total_bytes = 0;
+
+  static void start(MemoryLedger& memory) { memory.reset_peaks(); }
+  void stop(const MemoryLedger& memory);
+};
+
 struct RankLedgers {
-  std::array<std::int64_t, category_count> peak_bytes{};
-  std::int64_t peak_total_bytes = 0;
+  MemoryPeaks peak;
   std::vector<engine::SavedBytes> saved;
   std::int64_t peak_in_flight = 0;
   std::int64_t flops_model = 0, flops_hardware = 0;
   std::map<comm::TrafficKey, comm::Traffic> traffic;
 };
-RankLedgers ledgers_of(Device& device, const comm::TrafficLedger& traffic, const engine::Trainer& trainer);
+RankLedgers ledgers_of(const MemoryPeaks& peak, Device& device, const comm::TrafficLedger& traffic,
+                       const engine::Trainer& trainer);
 
 Counts counted(const std::vector<RankLedgers>& ranks);
 /// Tokens, and steps by what became of them.

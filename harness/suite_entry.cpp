@@ -59,9 +59,11 @@ class EntryReader {
     const double cases = size_of(space) * static_cast<double>(strategies.size() * tracks.size());
     if (cases > static_cast<double>(most) && !entry.pairs)
       report(fmt::format("it makes {:.3g} cases; at most {} are legal", cases, most));
+    if (entry.pairs && pairs_of(space) > static_cast<double>(most))
+      report(fmt::format("its factors have {:.3g} pairs of levels; at most {} are legal", pairs_of(space), most));
     const bool counted = findings_.size() == before;  // else what the cases would be is not known
     if (counted) make_cases(entry, space, strategies, tracks);
-    read_expect(entry, counted);
+    read_expect(entry, counted, space.most_ranks);
     return entry;
   }
 
@@ -258,7 +260,12 @@ class EntryReader {
     for (const auto& [key, values] : keys.items()) {
       if (!is_list_of_levels(key, values)) continue;
       std::vector<std::string> levels;
-      for (const auto& value : values) levels.push_back(setting_value(value));
+      for (const auto& value : values) {
+        levels.push_back(setting_value(value));
+        if (!is_setting_value(value))
+          report(fmt::format("factor \"{}\": {} is no value of a strategy's key (no space, no '|', no nesting)", key,
+                             value.dump()));
+      }
       attempt([&, &name = key] { space.strategy.push_back(strategy_factor(name, levels)); });
     }
     if (const auto* ranks = find("most_ranks", false)) {
@@ -270,7 +277,7 @@ class EntryReader {
   }
 
   /// `counted`: against the cases.
-  void read_expect(Entry& entry, bool counted) {
+  void read_expect(Entry& entry, bool counted, std::int64_t most_ranks) {
     const auto* expect = find("expect", true);
     if (expect == nullptr) return;
     if (!expect->is_object()) return report("\"expect\" must be an object with pass, unsupported or both");
@@ -282,8 +289,10 @@ class EntryReader {
     entry.pass = expect->value("pass", std::int64_t{0});
     entry.unsupported = expect->value("unsupported", std::int64_t{0});
     if (counted && entry.pass + entry.unsupported != std::ssize(entry.cases)) {
-      report(fmt::format("{} passes and {} unsupported are expected, but it makes {} cases", entry.pass,
-                         entry.unsupported, entry.cases.size()));
+      report(fmt::format(
+          "{} passes and {} unsupported are expected, but it makes {} cases{}", entry.pass, entry.unsupported,
+          entry.cases.size(),
+          object_.contains("strategy_factors") ? fmt::format(" of at most {} ranks (most_ranks)", most_ranks) : ""));
     }
   }
 

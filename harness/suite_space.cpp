@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "harness/pairwise.hpp"
+#include "harness/signals.hpp"
 #include "impl/plan/strategy_table.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
@@ -33,6 +34,7 @@ class Expander {
   }
 
   bool is_legal(Row row) {
+    stop_if_interrupted();
     if (space_.strategy.empty()) return true;
     const plan::Strategy strategy = strategy_of(row);
     if (strategy.ranks() > space_.most_ranks) return false;
@@ -126,10 +128,18 @@ Expanded expand(const Space& space, bool pairs) {
 }
 
 double size_of(const Space& space) {
-  double size = static_cast<double>(space.workloads.size());
-  for (const auto& factor : space.settings) size *= static_cast<double>(factor.size());
-  for (const auto& factor : space.strategy) size *= static_cast<double>(factor.levels.size());
+  double size = 1;
+  for (const auto levels : Expander(space).levels()) size *= static_cast<double>(levels);
   return size;
+}
+
+double pairs_of(const Space& space) {
+  double pairs = 0, before = 0;
+  for (const auto levels : Expander(space).levels()) {
+    pairs += before * static_cast<double>(levels);
+    before += static_cast<double>(levels);
+  }
+  return pairs;
 }
 
 }  // namespace shardproof::harness

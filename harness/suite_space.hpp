@@ -48,5 +48,7 @@ Expanded expand(const Space& space, bool pairs);
 
 /// Combinations before any is found illegal.
 double size_of(const Space& space);
+/// Pairs of levels of two of its factors.
+double pairs_of(const Space& space);
 
 }  // namespace shardproof::harness

@@ -205,6 +205,19 @@ TEST(Suite, TooManyCombinationsAreRefusedBeforeTheyAreMade) {
   EXPECT_EQ(refusal(entry(R"("workload": "tiny", "expect": {"pass": 1}, )" + factors(5, 10) +
                           R"(, "ranks": [1, 2, 3, 4, 5])")),
             "s: entry 1 (n): it makes 1.5e+06 cases; at most 1000000 are legal");
+  EXPECT_EQ(refusal(entry(R"("workload": "tiny", "cover": "pairs", "expect": {"pass": 1}, )" + factors(3, 700))),
+            "s: entry 1 (n): its factors have 1.47e+06 pairs of levels; at most 1000000 are legal");
+}
+
+TEST(Suite, ALevelOfAStrategyKeyIsOneWord) {
+  try {
+    parse_suite(entry(R"("workload": "tiny", "strategy_factors": {"dp": ["2 pp2"]}, "expect": {"pass": 1})"), "s");
+    FAIL() << "accepted";
+  } catch (const BadInput& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "s: entry 1 (n): factor \"dp\": \"2 pp2\" is no value of a strategy's key (no space, no '|', no nesting)");
+  }
 }
 
 TEST(Suite, AnEntryWithAFindingIsNotCounted) {

@@ -51,11 +51,15 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
     Device device({.rank = world.rank(), .memory_limit_bytes = job.device_memory_bytes, .poison = job.poison});
     ImmediateQueue queue(device);
     engine::Trainer trainer(queue, world, job.workload, job.track, plan, job.tamper);
+    MemoryPeaks peak;
     for (std::int64_t step = 1; step <= job.workload.steps; ++step) {
       if (first) stop_if_interrupted();
       const auto start = std::chrono::steady_clock::now();
       const workload::Batch batch = workload::batch(job.workload, corpus, step);
-      const engine::StepResult result = trainer.step(batch);
+      const engine::StepResult result = trainer.step(batch, [first] {
+        if (first) stop_if_interrupted();
+      });
+      peak.stop(device.memory());
       if (first) {
         trained.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
         trained.steps.push_back(result);
@@ -69,11 +73,12 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
         } else {
           intermission.wait_for(step);
         }
+        MemoryPeaks::start(device.memory());
       }
       if (first && watcher.step) watcher.step(result);
       if (step >= watcher.observed_steps && result.skipped == engine::Skipped::non_finite) break;
     }
-    ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(device, world.traffic(), trainer);
+    ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(peak, device, world.traffic(), trainer);
   };
   std::exception_ptr interrupted;
   try {

@@ -17,7 +17,9 @@
 #include "harness/random_cases.hpp"
 #include "harness/run_folder.hpp"
 #include "harness/shrink.hpp"
+#include "harness/signals.hpp"
 #include "harness/text.hpp"
+#include "impl/comm/inject.hpp"
 #include "kernels/core/errors.hpp"
 #include "suites/workload/text.hpp"
 
@@ -116,14 +118,28 @@ bool parse(std::span<const std::string> args, Request& request) {
   return true;
 }
 
+/// Whether the ranks that the injections name exist.
+bool injections_fit(const Request& request, std::int64_t ranks) {
+  try {
+    comm::parse_injections(request.options.disturbance.injections, ranks);
+    return true;
+  } catch (const BadInput&) {
+    return false;
+  }
+}
+
 /// Random cases, kept in `cases`, until the time is over.
 CaseSource random_source(const Request& request, std::deque<Case>& cases) {
   const auto start = std::chrono::steady_clock::now();
-  return [&request, &cases, start]() -> std::optional<Selected> {
-    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start;
-    if (gone.count() >= *request.random_seconds) return std::nullopt;
-    return Selected{&request.suite.entries[0],
-                    &cases.emplace_back(random_case(request.seed, std::ssize(cases), request.track))};
+  return [&request, &cases, start, index = std::int64_t{0}]() mutable -> std::optional<Selected> {
+    while (true) {
+      stop_if_interrupted();
+      const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start;
+      if (gone.count() >= *request.random_seconds) return std::nullopt;
+      Case value = random_case(request.seed, index++, request.track);
+      if (injections_fit(request, value.ranks))
+        return Selected{&request.suite.entries[0], &cases.emplace_back(std::move(value))};
+    }
   };
 }
 
@@ -159,11 +175,18 @@ ExitCode work(const Request& request, RunFolder& folder) {
   Tally tally;
   Progress progress;
   std::size_t done = 0;
+  std::size_t idle = 0;
   bool refused_alone = false;  // a case on the command line has no manifest that expects it
   std::deque<Case> random_cases;
   std::vector<std::pair<Selected, Checked>> failed;  // the first ones
-  const auto ended = [&](const Selected& selected, const Checked& checked) {
-    const Record& record = checked.record;
+  const auto ended = [&](const Selected& selected, const Checked& as_judged) {
+    Checked checked = as_judged;
+    Record& record = checked.record;
+    if (request.random_seconds && record.verdict == Verdict::mistrusted) {  // a draw that can show nothing is left out
+      record.verdict = Verdict::skipped;
+      checked.code = ExitCode::pass;
+      ++idle;
+    }
     folder.add(record);
     tally.add(selected, checked);
     ++done;
@@ -172,7 +195,7 @@ ExitCode work(const Request& request, RunFolder& folder) {
     const bool unsupported = record.verdict == Verdict::unsupported;
     const bool refused = unsupported && selected.entry->unsupported > 0;
     refused_alone = unsupported && request.suite.name.empty() && !request.random_seconds;
-    if (record.verdict == Verdict::pass || refused) return;
+    if (record.verdict == Verdict::pass || record.verdict == Verdict::skipped || refused) return;
     progress.clear();
     say(stderr, printable(fmt::format("{} ({}): {}: {}\nrerun: {}\n", name_of(record.verdict), selected.entry->name,
                                       record.case_text, record.reason, record.rerun)));
@@ -189,7 +212,11 @@ ExitCode work(const Request& request, RunFolder& folder) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   say(stdout, tally.report() + coverage(request) +
                   fmt::format("seconds  {:.1f}\nresults  {}\n", seconds, folder.path().string()));
-  const ExitCode code = refused_alone ? ExitCode::usage : tally.code();
+  ExitCode code = refused_alone ? ExitCode::usage : tally.code();
+  if (100 * idle > done + 100) {
+    say(stderr, fmt::format("fail: {} of {} random cases could show nothing; at most 1 in 100 may\n", idle, done));
+    code = worst({code, ExitCode::check_failed});
+  }
   return std::ferror(stdout) ? worst({code, ExitCode::write_failed}) : code;
 }
 

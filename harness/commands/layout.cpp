@@ -7,6 +7,7 @@
 
 #include "harness/command.hpp"
 #include "harness/options.hpp"
+#include "harness/parse_file.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 
 /// Names the first parameter that differs.
 ExitCode compare(const std::string& path, const plan::Layout& expected) {
-  const plan::Layout given = plan::parse_layout(read_file(path, std::uintmax_t{1} << 28));
+  const plan::Layout given = parse_file(path, plan::parse_layout);
   if (given == expected) {
     fmt::print("{}: the same\n", path);
     return ExitCode::pass;

@@ -7,6 +7,7 @@
 
 #include "harness/command.hpp"
 #include "harness/options.hpp"
+#include "harness/parse_file.hpp"
 #include "harness/text.hpp"
 #include "impl/plan/checker.hpp"
 #include "impl/plan/timeline.hpp"
@@ -56,7 +57,7 @@ std::string picture_of(const plan::Schedule& schedule) {
 
 ExitCode check(const std::string& path, std::optional<std::int64_t> ranks, std::optional<std::int64_t> microbatches,
                std::int64_t depth, bool picture) {
-  const plan::Schedule schedule = plan::parse_schedule(read_file(path, std::uintmax_t{1} << 28));
+  const plan::Schedule schedule = parse_file(path, plan::parse_schedule);
   Shape shape = shape_of(schedule);
   if (microbatches) shape.microbatches = *microbatches;
   auto findings = plan::findings(schedule, shape.stages, shape.microbatches, {.depth = depth});

@@ -99,7 +99,7 @@ struct Trainer::Impl {
 
   void begin(const workload::Batch& batch);
   std::int64_t count_labels(const workload::Batch& batch);
-  void run_schedule(const workload::Batch& batch, const WideTotal& loss);
+  void run_schedule(const workload::Batch& batch, const WideTotal& loss, const std::function<void()>& after_action);
   void sum_gradients();
   void share_rows(const ParameterSlot& slot);
   double global_norm();
@@ -153,20 +153,22 @@ std::int64_t Trainer::Impl::count_labels(const workload::Batch& batch) {
   std::int64_t own = 0;
   const auto parts = plan.strategy.microbatches;
   for (std::int64_t k = 0; k < parts; ++k)
-    own += workload::part(batch, plan.strategy.dp * parts, place.dp * parts + k).label_count;
+    own += workload::labels_of_part(batch, plan.strategy.dp * parts, place.dp * parts + k);
   const Tensor count(queue(), {"label_count", Dtype::i64, {1}, Category::workspace});
   upload<std::int64_t>(queue(), count, std::array{own});
   data_group.all_reduce(queue(), count, comm::Operator::sum, "label_count");
   return fetch<std::int64_t>(queue(), count)[0];
 }
 
-void Trainer::Impl::run_schedule(const workload::Batch& batch, const WideTotal& loss) {
+void Trainer::Impl::run_schedule(const workload::Batch& batch, const WideTotal& loss,
+                                 const std::function<void()>& after_action) {
   stages.start(batch, steps_taken, last.tokens > 0 ? scale() / static_cast<double>(last.tokens) : 0.0, loss);
   ready.start();
-  executor.run(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), stages, [this](const plan::Action& action) {
+  executor.run(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), stages, [&](const plan::Action& action) {
     for (const auto k : ready.after(action)) {
       if (!sums_over_copies(gradients.at(k))) sync->ready(k);
     }
+    if (after_action) after_action();
   });
   stages.end();
 }
@@ -274,12 +276,12 @@ Trainer::Trainer(Queue& queue, comm::World& world, const workload::Workload& wor
 }
 Trainer::~Trainer() = default;
 
-StepResult Trainer::step(const workload::Batch& batch) {
+StepResult Trainer::step(const workload::Batch& batch, const std::function<void()>& after_action) {
   auto& t = *impl_;
   t.begin(batch);
   t.last.tokens = t.count_labels(batch);
   const WideTotal loss(t.queue(), scalar_of(t.track), "loss");
-  t.run_schedule(batch, loss);
+  t.run_schedule(batch, loss, after_action);
   t.end_of_step(loss);
   t.queue().synchronize();
   return t.last;

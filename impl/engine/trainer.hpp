@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,8 +34,9 @@ class Trainer {
           Tamper tamper = {});
   ~Trainer();
 
-  /// One step on the global batch; blocks until its loss is known.
-  StepResult step(const workload::Batch& batch);
+  /// One step on the global batch; blocks until its loss is known. `after_action` is called after each action of the
+  /// schedule; what it throws ends the training.
+  StepResult step(const workload::Batch& batch, const std::function<void()>& after_action = {});
 
   /// Everything observable of the last step (ARITHMETIC.md, section 12): on rank 0, empty on others.
   Observation observe();

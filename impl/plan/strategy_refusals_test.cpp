@@ -25,6 +25,8 @@ TEST(StrategyRefusals, WhatHasNoEffect) {
   EXPECT_EQ(refusal("schedule=gpipe"), "schedule=gpipe has no effect with pp1; the nearest legal strategy is dp1");
   EXPECT_EQ(refusal("dp2 schedule=gpipe microbatches=3"),
             "schedule=gpipe has no effect with pp1; the nearest legal strategy is dp2 microbatches=3");
+  EXPECT_EQ(refusal("pp2 microbatches=2097153"),
+            "microbatches=2097153: pp x microbatches must be at most 4194304; the nearest legal strategy is pp2");
   EXPECT_EQ(refusal("tp2 layers=2", {"layers=2"}),
             "layers=2 has no effect with pp1; the nearest legal strategy is tp2");
   EXPECT_EQ(refusal("tp2 order=tp,pp,dp"),

@@ -39,6 +39,12 @@ std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
   return "";
 }
 
+// Per rank a schedule has an action or two for each.
+std::string too_many_microbatches(const Strategy& s, const workload::Workload&) {
+  constexpr std::int64_t most = std::int64_t{1} << 22;
+  return s.microbatches > most / s.pp ? fmt::format("pp x microbatches must be at most {}", most) : "";
+}
+
 std::string wrong_optimizer(const Strategy& s, const workload::Workload& w) {
   const auto findings = workload::findings(with_program_keys(w, s));
   return findings.empty() || !workload::findings(w).empty() ? "" : findings.front();
@@ -73,7 +79,8 @@ constexpr KeyRow table[] = {
     {.name = "microbatches",
      .member = &S::microbatches,
      .kind = layout,
-     .meaning = "parts that a data rank's samples are accumulated over"},
+     .meaning = "parts that a data rank's samples are accumulated over",
+     .refused = too_many_microbatches},
     {.name = "layers",
      .member = &S::layers,
      .kind = layout,

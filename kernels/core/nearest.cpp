@@ -8,6 +8,8 @@
 namespace shardproof {
 namespace {
 
+constexpr std::size_t longest = 256;  // of a word's letters, so many are looked at
+
 // Optimal string alignment distance.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> older(b.size() + 1), old(b.size() + 1), row(b.size() + 1);
@@ -27,14 +29,21 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
-  word = word.substr(0, 256);
+  word = word.substr(0, longest);
   const auto best = std::ranges::min_element(candidates, {}, [&](const std::string& c) { return distance(word, c); });
   return best == candidates.end() ? std::string() : *best;
 }
 
 std::string unknown(std::string_view what, std::string_view word, std::span<const std::string> candidates) {
   std::string text = "unknown " + std::string(what) + " \"" + std::string(word) + "\"";
-  if (!candidates.empty()) text += ": did you mean \"" + nearest(word, candidates) + "\"?";
+  if (candidates.empty()) return text;
+  const std::string best = nearest(word, candidates);
+  if (2 * distance(word.substr(0, longest), best) <= std::max(word.size(), best.size()))
+    return text + ": did you mean \"" + best + "\"?";
+  constexpr std::size_t few = 16;
+  if (candidates.size() > few) return text;
+  text += ": legal are ";
+  for (const auto& candidate : candidates) text += (&candidate == &candidates.front() ? "" : ", ") + candidate;
   return text;
 }
 

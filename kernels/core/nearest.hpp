@@ -11,7 +11,8 @@ namespace shardproof {
 /// several; "" when there are no candidates.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// `unknown WHAT "WORD": did you mean "NEAREST"?`
+/// `unknown WHAT "WORD": did you mean "NEAREST"?`; where less than half of the letters agree, `...: legal are A, B`, if
+/// they are few.
 std::string unknown(std::string_view what, std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace shardproof

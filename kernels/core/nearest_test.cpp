@@ -33,6 +33,13 @@ TEST(Nearest, EmptyWordAndNoCandidates) {
 
 TEST(Nearest, SaysWhatIsUnknown) {
   EXPECT_EQ(unknown("key", "sed", words), "unknown key \"sed\": did you mean \"seed\"?");
+  EXPECT_EQ(unknown("key", "seec", words), "unknown key \"seec\": did you mean \"seed\"?");
+}
+
+TEST(Nearest, SaysWhatIsLegalWhereNothingIsNear) {
+  EXPECT_EQ(unknown("schedule", "1f1b", std::vector<std::string>{"naive", "gpipe"}),
+            "unknown schedule \"1f1b\": legal are naive, gpipe");
+  EXPECT_EQ(unknown("key", "axis", std::vector<std::string>(17, "word")), "unknown key \"axis\"");
 }
 
 }  // namespace

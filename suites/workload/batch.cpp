@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -39,8 +40,18 @@ void keep_labels(const Workload& w, std::int64_t sample, std::int64_t count, std
   for (std::size_t k = static_cast<std::size_t>(count); k < positions.size(); ++k) labels[positions[k]] = -1;
 }
 
-std::int64_t count_labels(const std::vector<std::int32_t>& labels) {
-  return std::count_if(labels.begin(), labels.end(), [](std::int32_t label) { return label >= 0; });
+std::int64_t count_labels(std::span<const std::int32_t> labels) {
+  return std::ranges::count_if(labels, [](std::int32_t label) { return label >= 0; });
+}
+
+/// The samples of a part.
+struct Samples {
+  std::int64_t begin, count;
+};
+Samples samples_of(const Batch& batch, std::int64_t parts, std::int64_t k) {
+  if (parts < 1 || k < 0 || k >= parts) throw InternalError(fmt::format("part {} of {} of a batch", k, parts));
+  const std::int64_t least = batch.size() / parts, larger = batch.size() % parts;
+  return {k * least + std::min(k, larger), least + (k < larger ? 1 : 0)};
 }
 
 }  // namespace
@@ -83,9 +94,8 @@ Batch batch(const Workload& workload, const Corpus& corpus, std::int64_t step) {
 }
 
 Batch part(const Batch& batch, std::int64_t parts, std::int64_t k) {
-  if (parts < 1 || k < 0 || k >= parts) throw InternalError(fmt::format("part {} of {} of a batch", k, parts));
-  const std::int64_t least = batch.size() / parts, larger = batch.size() % parts;
-  const std::int64_t begin = k * least + std::min(k, larger), count = least + (k < larger ? 1 : 0);
+  const Samples samples = samples_of(batch, parts, k);
+  const std::int64_t begin = samples.begin, count = samples.count;
   const auto cut = [&](const auto& values, std::int64_t width) {
     return std::vector(values.begin() + begin * width, values.begin() + (begin + count) * width);
   };
@@ -99,6 +109,13 @@ Batch part(const Batch& batch, std::int64_t parts, std::int64_t k) {
   result.documents = cut(batch.documents, batch.sequence);
   result.label_count = count_labels(result.labels);
   return result;
+}
+
+std::int64_t labels_of_part(const Batch& batch, std::int64_t parts, std::int64_t k) {
+  const auto [begin, count] = samples_of(batch, parts, k);
+  return count_labels(
+      std::span(batch.labels)
+          .subspan(static_cast<std::size_t>(begin * batch.sequence), static_cast<std::size_t>(count * batch.sequence)));
 }
 
 RandomStream dropout_stream(const Workload& workload, DropoutSite site, std::int64_t layer, std::int64_t step) {

@@ -58,6 +58,8 @@ Batch batch(const Workload& workload, const Corpus& corpus, std::int64_t step);
 
 /// Part k of `parts` of a batch: consecutive samples, sizes differing by at most one, the larger first; may be empty.
 Batch part(const Batch& batch, std::int64_t parts, std::int64_t k);
+/// Its label_count.
+std::int64_t labels_of_part(const Batch& batch, std::int64_t parts, std::int64_t k);
 
 /// The dropout sites of ARITHMETIC.md, section 10.
 enum class DropoutSite : std::uint8_t { embedding, attention_probability, attention_output, mlp_output };

@@ -130,6 +130,7 @@ TEST(Batch, PartsAreConsecutiveAndTheLargerComeFirst) {
   Batch joined;
   for (std::int64_t k = 0; k < 3; ++k) {
     const Batch p = part(whole, 3, k);
+    EXPECT_EQ(labels_of_part(whole, 3, k), p.label_count);
     EXPECT_EQ(p.samples, expected[static_cast<std::size_t>(k)]);
     EXPECT_EQ(p.first, p.samples[0] - 7);
     EXPECT_EQ(p.step, 2);

@@ -87,7 +87,7 @@ TEST(Parse, RefusesUnknownAndDoubledKeys) {
   EXPECT_EQ(refused_text(R"({"Layers": 2})"), "w.json: unknown key \"Layers\": did you mean \"layers\"?");
   EXPECT_EQ(refused_text(R"({"layers": 2, "heads": 4, "layers": 2})"), "w.json: layers is given 2 times");
   EXPECT_EQ(refused_text(R"({"x": 1, "x": 2, "x": 3, "why": {"layers": 1, "layers": 2}})"),
-            "w.json: x is given 3 times\nw.json: unknown key \"x\": did you mean \"why\"?\n"
+            "w.json: x is given 3 times\nw.json: unknown key \"x\"\n"
             "w.json: why is an object; legal: a text in quotes");
 }
 
@@ -140,7 +140,7 @@ TEST(Parse, SettingsAreTyped) {
   EXPECT_EQ(refused_setting("tied_head=yes"), "setting: tied_head is \"yes\"; legal: true or false");
   EXPECT_EQ(refused_setting("documents=3,x"),
             "setting: documents is \"3,x\"; legal: a list of integers from 1 to 2147483647");
-  EXPECT_EQ(refused_setting("=3"), "setting: unknown key \"\": did you mean \"why\"?");
+  EXPECT_EQ(refused_setting("=3"), "setting: unknown key \"\"");
   EXPECT_EQ(refused([] {
               load("tiny", std::vector<std::string>{"steps=1", "steps=2"});
             }),
