@@ -13,7 +13,7 @@ std::string name(Rank rank) { return "rank " + std::to_string(static_cast<std::i
 
 std::string describe(const Board& board, const Call& call) {
   return std::string(name_of(call.kind)) + " " + std::to_string(call.number) + " of axis " + board.axis + ", channel " +
-         board.channel + " (purpose " + std::string(call.purpose) + ")";
+         board.channel + " (purpose " + std::string(call.purpose) + print(call.tag) + ")";
 }
 
 }  // namespace

@@ -13,6 +13,13 @@ std::string_view name_of(Operator op) {
   return names[static_cast<std::size_t>(op)];
 }
 
+std::string print(const Tag& tag) {
+  std::string text;
+  if (tag.stage >= 0) text += ", stage " + std::to_string(tag.stage);
+  if (tag.microbatch >= 0) text += ", microbatch " + std::to_string(tag.microbatch);
+  return text;
+}
+
 namespace {
 
 bool is_integer(Dtype dtype) { return dtype == Dtype::i64 || dtype == Dtype::i32 || dtype == Dtype::u8; }
@@ -117,14 +124,14 @@ Work Communicator::all_to_all(Queue& queue, const Tensor& input, const Tensor& o
   return submit(queue, std::move(call));
 }
 
-Work Communicator::send(Queue& queue, const Tensor& tensor, std::int64_t to, std::string_view purpose) {
-  Call call{.kind = Kind::send, .input = tensor, .peer = to, .purpose = purpose};
+Work Communicator::send(Queue& queue, const Tensor& tensor, std::int64_t to, std::string_view purpose, Tag tag) {
+  Call call{.kind = Kind::send, .input = tensor, .peer = to, .purpose = purpose, .tag = tag};
   require(to >= 0 && to < size() && to != place(), call, "the destination is no other place in the group");
   return submit(queue, std::move(call));
 }
 
-Work Communicator::receive(Queue& queue, const Tensor& tensor, std::int64_t from, std::string_view purpose) {
-  Call call{.kind = Kind::receive, .output = tensor, .peer = from, .purpose = purpose};
+Work Communicator::receive(Queue& queue, const Tensor& tensor, std::int64_t from, std::string_view purpose, Tag tag) {
+  Call call{.kind = Kind::receive, .output = tensor, .peer = from, .purpose = purpose, .tag = tag};
   require(from >= 0 && from < size() && from != place(), call, "the source is no other place in the group");
   return submit(queue, std::move(call));
 }

@@ -22,6 +22,14 @@ namespace shardproof::comm {
 enum class Operator : std::uint8_t { sum, max, min, bit_or };
 std::string_view name_of(Operator op);
 
+/// What a message is about: a part of its identity, like its number. -1: nothing is said.
+struct Tag {
+  std::int64_t stage = -1, microbatch = -1;
+  bool operator==(const Tag&) const = default;
+};
+/// ", stage 1, microbatch 0"; "" where nothing is said.
+std::string print(const Tag& tag);
+
 /// One collective or message as one rank makes it.
 struct Call {
   Kind kind = Kind::barrier;
@@ -30,6 +38,7 @@ struct Call {
   std::vector<std::int64_t> inputs = {}, outputs = {};  ///< elements for or from each member, where they may differ
   std::int64_t peer = 0;                                ///< place in the group: root, destination or source
   std::string_view purpose = {};                        ///< a literal
+  Tag tag = {};                                         ///< of messages
   std::int64_t number = 0;  ///< from 1: of the channel's collectives, or of the messages to or from the peer
   bool overflow = false;    ///< the input stands for something whose overflow flag is up
   bool internal = false;    ///< part of another call (bounds): faults are not injected into it
@@ -100,8 +109,10 @@ class Communicator {
                   const std::vector<std::int64_t>& from, std::string_view purpose);
   /// Is done when the message is on its way: at most `send_depth` undelivered ones wait for each receiver. The message
   /// holds the tensor, without a copy, until it is delivered: the tensor may be dropped, but not written before that.
-  Work send(Queue& queue, const Tensor& tensor, std::int64_t to, std::string_view purpose);
-  Work receive(Queue& queue, const Tensor& tensor, std::int64_t from, std::string_view purpose);
+  /// A message that is never received is a CommError at the end of the run.
+  Work send(Queue& queue, const Tensor& tensor, std::int64_t to, std::string_view purpose, Tag tag = {});
+  /// The next message from there, which must be of this dtype, size, purpose and tag (CommError).
+  Work receive(Queue& queue, const Tensor& tensor, std::int64_t from, std::string_view purpose, Tag tag = {});
   Work barrier(Queue& queue, std::string_view purpose);
 
  private:

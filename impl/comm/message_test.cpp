@@ -219,5 +219,28 @@ TEST(Messages, EndsThatDoNotMatch) {
   }
 }
 
+TEST(Messages, SwappedOnesAreNoPair) {
+  // Alike in number, dtype, size and purpose: only the tag tells them apart.
+  const auto run = [](std::vector<Tag> sent, std::vector<Tag> expected) {
+    return error_of<CommError>([&] {
+      on_ranks(2, {}, [&](Node& node) {
+        auto group = node.world.all("test");
+        for (std::size_t k = 0; k < sent.size(); ++k) {
+          if (node.rank == 0) group.send(node.queue, put(node.queue, "t", {2}, values<double>(0, 2)), 1, "p", sent[k]);
+          if (node.rank == 1) group.receive(node.queue, blank<double>(node, 2), 0, "p", expected[k]);
+        }
+      });
+    });
+  };
+  EXPECT_EQ(run({{1, 0}, {1, 1}, {}}, {{1, 0}, {1, 1}, {}}), "no error");
+  const auto swapped = run({{1, 0}, {1, 1}}, {{1, 1}, {1, 0}});
+  EXPECT_NE(swapped.find("calls do not match: rank 0 calls send 1 f64 (2) for p, stage 1, microbatch 0, rank 1 calls "
+                         "receive 1 f64 (2) for p, stage 1, microbatch 1: microbatch differ"),
+            std::string::npos)
+      << swapped;
+  EXPECT_TRUE(run({{1, 0}}, {{2, 0}}).ends_with("stage 2, microbatch 0: stage differ"));
+  EXPECT_TRUE(run({{1, 0}}, {Tag{}}).ends_with(": stage, microbatch differ"));
+}
+
 }  // namespace
 }  // namespace shardproof::comm

@@ -12,15 +12,7 @@ std::string list(const std::vector<std::int64_t>& counts) {
 }
 
 std::string rank_calls(Rank rank, const Signature& call) {
-  std::string text = "rank " + std::to_string(static_cast<std::int32_t>(rank)) + " calls " +
-                     std::string(name_of(call.kind)) + " " + std::to_string(call.number);
-  if (call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter) text += " " + std::string(name_of(call.op));
-  if (call.kind == Kind::broadcast) text += " from place " + std::to_string(call.peer);
-  if (call.kind != Kind::barrier) text += " " + std::string(name_of(call.dtype));
-  if (!call.inputs.empty()) text += " " + list(call.inputs);
-  if (!call.outputs.empty()) text += " " + list(call.outputs);
-  if (call.kind != Kind::all_to_all && call.kind != Kind::barrier) text += " (" + std::to_string(call.elements) + ")";
-  return text + " for " + std::string(call.purpose);
+  return "rank " + std::to_string(static_cast<std::int32_t>(rank)) + " calls " + print(call);
 }
 
 /// Names what differs; of messages, `ends` are expected to have different kinds and peers.
@@ -39,6 +31,8 @@ std::string differences(const Signature& a, const Signature& b, bool ends) {
     compare("root", a.peer == b.peer);
   }
   compare("purpose", a.purpose == b.purpose);
+  compare("stage", a.tag.stage == b.tag.stage);
+  compare("microbatch", a.tag.microbatch == b.tag.microbatch);
   return names;
 }
 
@@ -57,11 +51,23 @@ Signature::Signature(const Call& call)
       outputs(call.outputs),
       peer(call.peer),
       number(call.number),
-      purpose(call.purpose) {
+      purpose(call.purpose),
+      tag(call.tag) {
   const auto& whole = kind == Kind::reduce_scatter || kind == Kind::send ? call.input : call.output;
   if (!whole) return;
   dtype = whole.dtype();
   if (kind != Kind::all_to_all) elements = whole.elements();
+}
+
+std::string print(const Signature& call) {
+  std::string text = std::string(name_of(call.kind)) + " " + std::to_string(call.number);
+  if (call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter) text += " " + std::string(name_of(call.op));
+  if (call.kind == Kind::broadcast) text += " from place " + std::to_string(call.peer);
+  if (call.kind != Kind::barrier) text += " " + std::string(name_of(call.dtype));
+  if (!call.inputs.empty()) text += " " + list(call.inputs);
+  if (!call.outputs.empty()) text += " " + list(call.outputs);
+  if (call.kind != Kind::all_to_all && call.kind != Kind::barrier) text += " (" + std::to_string(call.elements) + ")";
+  return text + " for " + std::string(call.purpose) + print(call.tag);
 }
 
 std::string mismatch(const std::vector<Rank>& members, const std::vector<Signature>& calls) {

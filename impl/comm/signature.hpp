@@ -21,7 +21,10 @@ struct Signature {
   std::vector<std::int64_t> inputs, outputs;
   std::int64_t peer, number;
   std::string_view purpose;
+  Tag tag;
 };
+/// "send 2 f64 (5) for stage_output, stage 1, microbatch 0"
+std::string print(const Signature& call);
 
 /// What keeps the members' calls from being one collective, as a sentence that names two ranks; "" if nothing does.
 std::string mismatch(const std::vector<Rank>& members, const std::vector<Signature>& calls);

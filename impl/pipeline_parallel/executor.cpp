@@ -21,8 +21,7 @@ Tensor Executor::take(Way way, std::int64_t stage, std::int64_t microbatch, step
     return std::move(node.mapped());
   }
   Tensor tensor = program.boundary(microbatch);
-  channel(way).receive(queue_, tensor, plan::rank_of_stage(from, forward_.size()),
-                       way == Way::forward ? "stage_output" : "stage_output_gradient");
+  channel(way).receive(queue_, tensor, plan::rank_of_stage(from, forward_.size()), purpose(way), {stage, microbatch});
   return tensor;
 }
 
@@ -33,8 +32,7 @@ void Executor::give(Way way, std::int64_t stage, std::int64_t microbatch, const 
     handed_[way == Way::backward][{to, microbatch}] = tensor;
     return;
   }
-  channel(way).send(queue_, tensor, plan::rank_of_stage(to, forward_.size()),
-                    way == Way::forward ? "stage_output" : "stage_output_gradient");
+  channel(way).send(queue_, tensor, plan::rank_of_stage(to, forward_.size()), purpose(way), {to, microbatch});
 }
 
 void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram& program,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "impl/comm/communicator.hpp"
@@ -26,12 +27,14 @@ class Executor {
 
  private:
   enum class Way : std::int8_t { forward = 1, backward = -1 };
-  /// What comes into `stage` on its way; an empty tensor at the end of the pipeline.
+  /// Messages are tagged with the stage that receives them. What comes into `stage` on its way; an empty tensor at the
+  /// end of the pipeline.
   Tensor take(Way way, std::int64_t stage, std::int64_t microbatch, step::StageProgram& program);
   /// Passes on what leaves it.
   void give(Way way, std::int64_t stage, std::int64_t microbatch, const Tensor& tensor);
   bool is_stage(std::int64_t stage) const { return stage >= 0 && stage < stages_; }
   bool is_mine(std::int64_t stage) const;
+  static std::string_view purpose(Way way) { return way == Way::forward ? "stage_output" : "stage_output_gradient"; }
   comm::Communicator& channel(Way way) { return way == Way::forward ? forward_ : backward_; }
 
   Queue& queue_;

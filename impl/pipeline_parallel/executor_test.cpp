@@ -9,6 +9,7 @@
 
 #include "impl/comm/world.hpp"
 #include "impl/plan/checker.hpp"
+#include "kernels/core/errors.hpp"
 
 namespace shardproof::pipeline_parallel {
 namespace {
@@ -107,6 +108,20 @@ TEST(Executor, WhatGoesForwardDoesNotWaitBehindWhatGoesBack) {
     const auto out = run(schedule, 4, depth);
     EXPECT_EQ(out[0], (std::vector{6.0, 1006.0}));
     EXPECT_EQ(out[1], (std::vector{6.0, 106.0}));
+  }
+}
+
+TEST(Executor, MessagesThatAreTakenInAnotherOrderAreNoPair) {
+  const auto schedule = plan::parse_schedule("0F0,0F1\n1F1,1F0\n");
+  try {
+    run(schedule, 2, 1);
+    FAIL();
+  } catch (const CommError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("rank 0 calls send 1 f64 (1) for stage_output, stage 1, microbatch 0, rank 1 calls receive 1 "
+                        "f64 (1) for stage_output, stage 1, microbatch 1: microbatch differ"),
+              std::string::npos)
+        << text;
   }
 }
 
