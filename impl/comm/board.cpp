@@ -7,9 +7,9 @@
 
 namespace shardproof::comm {
 
-namespace {
+std::string name_of(Rank rank) { return "rank " + std::to_string(static_cast<std::int32_t>(rank)); }
 
-std::string name(Rank rank) { return "rank " + std::to_string(static_cast<std::int32_t>(rank)); }
+namespace {
 
 std::string describe(const Board& board, const Call& call) {
   return std::string(name_of(call.kind)) + " " + std::to_string(call.number) + " of axis " + board.axis + ", channel " +
@@ -30,8 +30,8 @@ void ThreadState::leave(Rank rank, Life how) {
 
 std::string ThreadState::describe(Rank rank) const {
   switch (life[static_cast<std::size_t>(rank)]) {
-    case Life::ended: return name(rank) + " has ended";
-    case Life::failed: return name(rank) + " has failed";
+    case Life::ended: return name_of(rank) + " has ended";
+    case Life::failed: return name_of(rank) + " has failed";
     case Life::running: break;
   }
   std::string text;
@@ -39,17 +39,18 @@ std::string ThreadState::describe(Rank rank) const {
     if (wait->rank != rank) continue;
     text += (text.empty() ? ", which waits in " : " and in ") + comm::describe(*wait->board, *wait->call);
   }
-  return name(rank) + (text.empty() ? ", which waits in no call" : text);
+  return name_of(rank) + (text.empty() ? ", which waits in no call" : text);
 }
 
 void Board::check(std::int64_t place, const Call& call) const {
   if (!stopped()) return;
-  const auto where = name(members[static_cast<std::size_t>(place)]) + ": " + describe(*this, call) + ": ";
+  const auto where = name_at(place) + ": " + describe(*this, call) + ": ";
   if (!broken_.empty()) {
     switch (ending_) {
-      case Ending::error: throw CommError(where + broken_);
-      case Ending::hang: throw HangError(where + broken_);
-      case Ending::lost: throw RankLost(where + broken_);
+      case Ending::error: throw Ended<CommError>(where + broken_, order_);
+      case Ending::hang: throw Ended<HangError>(where + broken_, order_);
+      case Ending::lost: throw Ended<RankLost>(where + broken_, order_);
+      case Ending::abandoned: throw Ended<Abandoned>(where + broken_, order_);
     }
   }
   throw Abandoned(where + state.describe(*state.failed));
@@ -59,13 +60,14 @@ void Board::stop(Ending ending, std::string why) {
   if (broken_.empty()) {
     broken_ = std::move(why);
     ending_ = ending;
+    order_ = state.failures++;
   }
   changed.notify_all();
 }
 
 void Board::time_out(std::int64_t place, const std::vector<std::int64_t>& missing) {
   std::ostringstream text;
-  text << name(members[static_cast<std::size_t>(place)]) << " waited " << state.options.timeout_seconds << " s for ";
+  text << name_at(place) << " waited " << state.options.timeout_seconds << " s for ";
   for (std::size_t i = 0; i < missing.size(); ++i) {
     text << (i == 0 ? "" : "; ") << state.describe(members[static_cast<std::size_t>(missing[i])]);
   }

@@ -19,16 +19,25 @@
 
 namespace shardproof::comm {
 
-/// A wait that ended because of an error elsewhere: never the error to report.
+/// A wait that ended because of an error elsewhere: the error to report only where there is no other.
 struct Abandoned : CommError {
   using CommError::CommError;
+};
+
+/// When a board ended, in the order of time: what stops a board is one failure, whichever of its members tell of it.
+struct BoardEnd {
+  std::int64_t order;
+};
+template <class E>
+struct Ended : E, BoardEnd {
+  Ended(const std::string& text, std::int64_t when) : E(text), BoardEnd{when} {}
 };
 
 class Board;
 using BoardKey = std::tuple<std::string, std::vector<Rank>, std::string>;  // axis, members, channel
 
-/// What ends a board: CommError, HangError or RankLost.
-enum class Ending : std::uint8_t { error, hang, lost };
+/// What ends a board, as an error of its members: CommError, HangError, RankLost or Abandoned.
+enum class Ending : std::uint8_t { error, hang, lost, abandoned };
 
 enum class Life : std::uint8_t { running, ended, failed };
 
@@ -38,7 +47,9 @@ struct Waiting {
   const Call* call;
 };
 
-/// One lock for all ranks and channels: it is held for a few words' work, never while elements move.
+std::string name_of(Rank rank);
+
+/// One lock for all ranks and channels. It is held for a few words' work: elements move without it.
 struct ThreadState {
   ThreadState(std::int64_t ranks, const ThreadsOptions& threads_options);
 
@@ -46,6 +57,7 @@ struct ThreadState {
   std::mutex mutex;
   std::vector<Life> life;  // of each rank
   std::optional<Rank> failed;
+  std::int64_t failures = 0;  // counts what went wrong, in the order of time
   std::vector<const Waiting*> waits;
   std::map<BoardKey, std::unique_ptr<Board>> boards;
 
@@ -73,11 +85,14 @@ class Board {
   std::vector<bool> taken;  // which members' ends exist
   std::condition_variable changed;
 
+  std::string name_at(std::int64_t place) const { return name_of(members[static_cast<std::size_t>(place)]); }
   bool stopped() const { return !broken_.empty() || state.failed; }
   /// Throws if stopped().
   void check(std::int64_t place, const Call& call) const;
   /// Ends the board with this sentence, if nothing has done so before.
   void stop(Ending ending, std::string why);
+  /// Ends the board because this member leaves a call halfway, by an error of its own.
+  void abandon(std::int64_t place) { stop(Ending::abandoned, name_at(place) + " stopped in the middle of the call"); }
   /// Blocks until done(), or throws: the board is stopped, a member k with missing(k) lives no more, or time is up.
   template <class Done, class Missing>
   void await(std::unique_lock<std::mutex>& lock, std::int64_t place, const Call& call, Done done, Missing missing);
@@ -94,6 +109,7 @@ class Board {
 
   std::string broken_;  // why the board has ended; empty while it has not
   Ending ending_ = Ending::error;
+  std::int64_t order_ = 0;
 };
 
 template <class Done, class Missing>

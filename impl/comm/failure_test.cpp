@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "impl/comm/testing.hpp"
+#include "impl/comm/thread_channel.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::comm {
@@ -174,6 +175,70 @@ TEST(CommLost, TheFirstErrorIsTheOneThatIsThrown) {
   // A name that is there already is not written twice.
   EXPECT_EQ(error_of<DeviceError>([] { on_ranks(1, {}, [](Node&) { throw DeviceError("rank 0: kernel"); }); }),
             "rank 0: kernel");
+}
+
+TEST(CommLost, TheFirstFailureInTimeIsTheOneThatIsThrown) {
+  // Ranks 2 and 3 disagree first, but are slow to say so.
+  std::atomic<int> first = 0, second = 0;
+  const auto text = error_of<CommError>([&] {
+    on_ranks(4, {}, [&](Node& node) {
+      const bool high = node.rank >= 2;
+      const std::vector<Rank> pair = high ? std::vector{Rank{2}, Rank{3}} : std::vector{Rank{0}, Rank{1}};
+      auto group = node.world.communicator("tp", pair, "test");
+      while (!high && first < 2) std::this_thread::yield();
+      try {
+        group.all_reduce(node.queue, numbers(node, node.rank), Operator::sum, "p");
+      } catch (const CommError&) {
+        ++(high ? first : second);
+        while (second < 2) std::this_thread::yield();
+        if (high) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        throw;
+      }
+    });
+  });
+  EXPECT_TRUE(text.starts_with("rank 2: all_reduce 1 of axis tp")) << text;
+}
+
+TEST(CommLost, AMemberThatStopsHalfwayIsTheCause) {
+  const auto run = [](bool swallow) {
+    ThreadState state(2, {});
+    ThreadBoard board(state, {"tp", {Rank{0}, Rank{1}}, "test"});
+    run_threads(2, {}, [&](World& world) {
+      const auto place = static_cast<std::int64_t>(world.rank());
+      const Call call{.kind = Kind::all_reduce, .purpose = "p", .number = 1};
+      try {
+        Meeting meeting(board.rendezvous, place, {&call});
+        if (place == 1) throw BadInput("halfway");
+        meeting.leave();
+      } catch (const BadInput&) {
+        if (!swallow) throw;
+      }
+    });
+  };
+  EXPECT_EQ(error_of<BadInput>([&] { run(false); }), "rank 1: halfway");
+  EXPECT_EQ(error_of<CommError>([&] { run(true); }),
+            "rank 0: all_reduce 1 of axis tp, channel test (purpose p): rank 1 stopped in the middle of the call");
+}
+
+TEST(CommLost, AnErrorOfARanksOwnExplainsTheHangBeforeIt) {
+  // As where a worker stops and its host finds out late.
+  std::atomic<bool> over = false;
+  const auto text = error_of<BadInput>([&] {
+    on_ranks(2, {.timeout_seconds = 0.05}, [&](Node& node) {
+      auto group = node.world.all("test");
+      if (node.rank == 0) {
+        try {
+          group.barrier(node.queue, "p");
+        } catch (const HangError&) {
+          over = true;
+          throw;
+        }
+      }
+      while (!over) std::this_thread::yield();
+      throw BadInput("no");
+    });
+  });
+  EXPECT_EQ(text, "rank 1: no");
 }
 
 TEST(CommLost, NobodysMemoryIsReadAfterItLeft) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "impl/comm/testing.hpp"
+#include "impl/comm/thread_channel.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::comm {
@@ -148,11 +149,120 @@ TEST(Messages, OutliveTheirSender) {
   });
 }
 
-TEST(Messages, UndeliveredOnesAreDropped) {
-  on_ranks(2, {}, [](Node& node) {
-    auto group = node.world.all("test");
-    if (node.rank == 0) group.send(node.queue, put(node.queue, "t", {5}, values<float>(0, 5)), 1, "p");
+TEST(Messages, OneThatNobodyReceivesIsAnError) {
+  const auto run = [](std::int64_t sent, std::int64_t received) {
+    return error_of<CommError>([&] {
+      on_ranks(2, {.send_depth = 3}, [&](Node& node) {
+        auto group = node.world.communicator("pp", {Rank{1}, Rank{0}}, "test");
+        for (std::int64_t k = 0; k < sent; ++k) {
+          if (node.rank == 0) group.send(node.queue, put(node.queue, "t", {5}, values<float>(k, 5)), 0, "p", {2, k});
+        }
+        for (std::int64_t k = 0; k < received; ++k) {
+          if (node.rank == 1) group.receive(node.queue, blank<float>(node, 5), 1, "p", {2, k});
+        }
+      });
+    });
+  };
+  EXPECT_EQ(run(2, 2), "no error");
+  EXPECT_EQ(run(2, 1),
+            "rank 0's send 2 f32 (5) for p, stage 2, microbatch 1, axis pp, channel test: rank 1 did not receive it");
+  EXPECT_EQ(run(3, 0),
+            "rank 0's send 1 f32 (5) for p, stage 2, microbatch 0, axis pp, channel test: rank 1 did not receive it, "
+            "nor were 2 other messages of the channel");
+  // An error of a rank's own explains it.
+  EXPECT_EQ(error_of<BadInput>([] {
+              on_ranks(2, {}, [](Node& node) {
+                auto group = node.world.all("test");
+                if (node.rank == 1) throw BadInput("no");
+                group.send(node.queue, put(node.queue, "t", {5}, values<float>(0, 5)), 1, "p");
+              });
+            }),
+            "rank 1: no");
+}
+
+TEST(Messages, OfAnEarlierOpeningAreNotReceived) {
+  // Both ends count from 1 again after they opened the channel anew.
+  const auto message = [](Node& node) { return put(node.queue, "t", {5}, values<float>(0, 5)); };
+  const auto refused = error_of<CommError>([&] {
+    on_ranks(2, {}, [&](Node& node) {
+      auto other = node.world.all("other");
+      std::optional first(node.world.all("test"));
+      if (node.rank == 0) first->send(node.queue, message(node), 1, "p");
+      first.reset();
+      other.barrier(node.queue, "p");
+      node.world.all("test");
+    });
   });
+  EXPECT_EQ(
+      refused,
+      "rank 1: rank 0's send 1 f32 (5) for p, axis world, channel test: rank 1 did not receive it before it opened the "
+      "channel again");
+  const auto late = error_of<CommError>([&] {
+    on_ranks(2, {}, [&](Node& node) {
+      auto other = node.world.all("other");
+      if (node.rank == 0) {
+        auto only = node.world.all("test");
+        other.barrier(node.queue, "opened");
+        only.send(node.queue, message(node), 1, "p");
+        return;
+      }
+      node.world.all("test");
+      auto second = node.world.all("test");
+      other.barrier(node.queue, "opened");
+      second.receive(node.queue, blank<float>(node, 5), 0, "p");
+    });
+  });
+  EXPECT_TRUE(late.ends_with("rank 0 sent it from its opening 1 of the channel, rank 1 receives in its opening 2"))
+      << late;
+  // A sender may be one opening ahead, and its last message on its way while it opens the next.
+  on_ranks(2, {.delays = 9, .send_depth = 2}, [&](Node& node) {
+    for (int k = 0; k < 20; ++k) {
+      auto group = node.world.all("test");
+      if (node.rank == 0) group.send(node.queue, message(node), 1, "p");
+      if (node.rank == 1) group.receive(node.queue, blank<float>(node, 5), 0, "p");
+    }
+  });
+}
+
+TEST(Messages, AReceiverThatStopsHalfwayFreesTheSender) {
+  ThreadState state(2, {});
+  ThreadBoard board(state, {"pp", {Rank{0}, Rank{1}}, "test"});
+  Device device({.rank = Rank{0}});
+  ImmediateQueue queue(device);
+  const auto t = put(queue, "t", {3}, values<double>(0, 3));
+  const Call send{.kind = Kind::send, .input = t, .peer = 1, .purpose = "p", .number = 1};
+  const Call receive{.kind = Kind::receive, .output = t, .peer = 0, .purpose = "p", .number = 1};
+  board.mailbox.send(0, send, {Signature(send), t}, 1);
+  const auto halfway =
+      error_of<BadInput>([&] { board.mailbox.receive(1, receive, [](const Message&) { throw BadInput("halfway"); }); });
+  EXPECT_EQ(halfway, "halfway");
+  EXPECT_EQ(error_of<Abandoned>([&] {
+              board.mailbox.send(0, send, {Signature(send), t}, 1);
+            }),
+            "rank 0: send 1 of axis pp, channel test (purpose p): rank 1 stopped in the middle of the call");
+  board.mailbox.detach(0);  // does not wait for it
+  EXPECT_EQ(board.mailbox.undelivered(), "");
+}
+
+TEST(Messages, ASenderLeavesWhileTheyAreReceived) {
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    on_ranks(3, {.delays = round, .send_depth = 4}, [](Node& node) {
+      {
+        auto group = node.world.all("test");
+        for (std::int64_t k = 0; node.rank != 1 && k < 4; ++k) {
+          group.send(node.queue, put(node.queue, "t", {999}, values<float>(k, 999)), 1, "p");
+        }
+        for (std::int64_t k = 0; node.rank == 1 && k < 8; ++k) {
+          const auto t = blank<float>(node, 999);
+          group.receive(node.queue, t, k % 2 * 2, "p");
+          EXPECT_TRUE(same(fetch<float>(node.queue, t), values<float>(k / 2, 999)));
+        }
+      }
+      if (node.rank != 1) {
+        EXPECT_EQ(node.device.memory().current_total(), 0);
+      }
+    });
+  }
 }
 
 TEST(Messages, BothWaysOnTwoQueues) {

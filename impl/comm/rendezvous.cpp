@@ -72,7 +72,7 @@ Meeting::~Meeting() {
   rendezvous_.inside_[static_cast<std::size_t>(place_)] = false;
   if (!reading_) return;
   rendezvous_.stop_reading();
-  board.stop(Ending::error, "a member stopped in the middle of the call");
+  board.abandon(place_);
   board.changed.wait(lock, [this] { return rendezvous_.readers_ == 0; });
 }
 

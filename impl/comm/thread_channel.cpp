@@ -48,6 +48,7 @@ ThreadChannel::ThreadChannel(ThreadBoard& board, std::int64_t place, TrafficLedg
   if (board.taken[static_cast<std::size_t>(place)]) {
     throw InternalError("channel " + board.channel + " of axis " + board.axis + " is in use by this rank already");
   }
+  board.mailbox.open(place);
   board.taken[static_cast<std::size_t>(place)] = true;
 }
 
@@ -210,7 +211,7 @@ std::int64_t ThreadChannel::exchange(const Meeting& meeting, const Call& call, c
 
 void ThreadChannel::send(KernelScope& scope, const Call& call) {
   const Buffers own = open(scope, call);
-  Message message{Signature(call), call.input, own.input, own.overflow, {}};
+  Message message{Signature(call), call.input, own.input, own.overflow};
   board_.mailbox.send(group_.place, call, std::move(message), board_.state.options.send_depth);
 }
 

@@ -26,7 +26,8 @@ struct ThreadBoard : Board {
 
 class ThreadChannel final : public Channel {
  public:
-  /// `board` belongs to this end's world and outlives it. Throws InternalError while another such end exists.
+  /// `board` belongs to this end's world and outlives it. Throws InternalError while another such end exists,
+  /// CommError where a message to an earlier one was never received.
   ThreadChannel(ThreadBoard& board, std::int64_t place, TrafficLedger& traffic);
   ~ThreadChannel() override;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "impl/comm/inject.hpp"
@@ -17,8 +18,6 @@ Communicator World::all(std::string channel) {
 
 namespace {
 
-std::string name(Rank rank) { return "rank " + std::to_string(static_cast<std::int32_t>(rank)); }
-
 class ThreadWorld final : public World {
  public:
   ThreadWorld(ThreadState& state, Rank rank, const std::vector<Injection>& injections)
@@ -32,13 +31,14 @@ class ThreadWorld final : public World {
   Communicator communicator(std::string axis, std::vector<Rank> members, std::string channel) override {
     for (const auto member : members) {
       const auto index = static_cast<std::int64_t>(member);
-      if (index < 0 || index >= size()) throw InternalError("axis " + axis + ": no " + name(member) + " in this world");
+      if (index < 0 || index >= size())
+        throw InternalError("axis " + axis + ": no " + name_of(member) + " in this world");
     }
     if (std::set(members.begin(), members.end()).size() != members.size()) {
       throw InternalError("axis " + axis + ": a rank twice in a group");
     }
     const auto self = std::ranges::find(members, rank_);
-    if (self == members.end()) throw InternalError("axis " + axis + ": " + name(rank_) + " is not in its own group");
+    if (self == members.end()) throw InternalError("axis " + axis + ": " + name_of(rank_) + " is not in its own group");
     const auto place = self - members.begin();
     auto& board = meet({std::move(axis), std::move(members), std::move(channel)});
     return Communicator(injector_.wrap(std::make_unique<ThreadChannel>(board, place, traffic_)));
@@ -75,7 +75,7 @@ void require_legal(std::int64_t ranks, const ThreadsOptions& options) {
 /// Throws the error again as the first of these types that it is (derived ones come first).
 template <class... Types>
 [[noreturn]] void throw_named(Rank rank, const std::exception& error) {
-  const std::string prefix = name(rank) + ": ", text = error.what();
+  const std::string prefix = name_of(rank) + ": ", text = error.what();
   const std::string named = text.starts_with(prefix) ? text : prefix + text;
   (..., (dynamic_cast<const Types*>(&error) != nullptr ? throw Types(named) : void()));
   throw Error(named);
@@ -90,17 +90,42 @@ template <class... Types>
   }
 }
 
+/// An error of a rank's own explains those of communication, an abandoned call explains nothing.
+enum class Class : std::uint8_t { own, communication, abandoned };
+
 struct Failure {
+  Class what;
+  std::int64_t order;  // of time; of one board's end the same for all members
   Rank rank;
   std::exception_ptr error;
-  bool communication;
 };
 
-/// In the order of time: the first, but of several ends of one failed call always that of the lowest rank.
+/// The first in time of those that explain most, by the lowest rank that tells of it.
 const Failure& cause(const std::vector<Failure>& failures) {
-  if (!failures.front().communication) return failures.front();
-  const auto key = [](const Failure& f) { return std::pair(!f.communication, f.rank); };
-  return *std::ranges::min_element(failures, {}, key);
+  return *std::ranges::min_element(failures, {}, [](const Failure& f) { return std::tuple(f.what, f.order, f.rank); });
+}
+
+/// The error that is being caught.
+Failure failure_of(Rank rank, std::int64_t now) {
+  Failure failure{Class::own, now, rank, std::current_exception()};
+  try {
+    throw;
+  } catch (const Abandoned&) {
+    failure.what = Class::abandoned;
+  } catch (const CommError& error) {
+    failure.what = Class::communication;
+    if (const auto* end = dynamic_cast<const BoardEnd*>(&error)) failure.order = end->order;
+  } catch (...) {
+  }
+  return failure;
+}
+
+/// Throws CommError for a message that nobody has received.
+void require_delivered(const ThreadState& state) {
+  for (const auto& [key, board] : state.boards) {
+    const auto text = static_cast<const ThreadBoard&>(*board).mailbox.undelivered();
+    if (!text.empty()) throw CommError(text);
+  }
 }
 
 }  // namespace
@@ -109,7 +134,6 @@ void run_threads(std::int64_t ranks, const ThreadsOptions& options, const std::f
   require_legal(ranks, options);
   const auto injections = parse_injections(options.injections, ranks);
   ThreadState state(ranks, options);
-  std::mutex mutex;
   std::vector<Failure> failures;
   std::vector<std::int64_t> hits(injections.size());
   const auto body = [&](Rank self) {
@@ -118,16 +142,12 @@ void run_threads(std::int64_t ranks, const ThreadsOptions& options, const std::f
     try {
       rank(world);
       end = Life::ended;
-    } catch (const Abandoned&) {
-    } catch (const CommError&) {
-      const std::lock_guard lock(mutex);
-      failures.push_back({self, std::current_exception(), true});
     } catch (...) {
-      const std::lock_guard lock(mutex);
-      failures.push_back({self, std::current_exception(), false});
+      const std::lock_guard lock(state.mutex);
+      failures.push_back(failure_of(self, state.failures++));
     }
     {
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(state.mutex);
       for (std::size_t i = 0; i < hits.size(); ++i) hits[i] += world.injector().hits(i);
     }
     state.leave(self, end);
@@ -146,6 +166,7 @@ void run_threads(std::int64_t ranks, const ThreadsOptions& options, const std::f
     const auto& first = cause(failures);
     rethrow_named(first.rank, first.error);
   }
+  require_delivered(state);
   for (std::size_t i = 0; i < hits.size(); ++i) {
     if (hits[i] == 0) throw BadInput("--inject " + to_text(injections[i]) + ": no call matched");
   }

@@ -38,9 +38,10 @@ struct ThreadsOptions {
 };
 
 /// Runs `rank` on one thread per rank and returns when all have ended. The first error stops every rank, also one that
-/// waits, and is thrown again with the rank's name in front; CommErrors that only follow from it are dropped. Throws
-/// BadInput for more than 64 ranks (naming the limit and mpirun), and after a run without error in which an injection
-/// has met no call.
+/// waits, and is thrown again with the rank's name in front; CommErrors that only follow from it are dropped: any other
+/// error counts before them, then the first in time. Throws BadInput for more than 64 ranks (naming the limit and
+/// mpirun). After a run without error: CommError where a message was never received (naming sender, receiver and
+/// message), BadInput where an injection has met no call.
 void run_threads(std::int64_t ranks, const ThreadsOptions& options, const std::function<void(World&)>& rank);
 
 }  // namespace shardproof::comm
