@@ -16,12 +16,25 @@ std::string text_of(std::optional<std::uint64_t> delays) { return delays ? std::
 }  // namespace
 
 comm::ThreadsOptions Disturbance::threads() const {
-  comm::ThreadsOptions options{.delays = delays, .injections = injections};
+  comm::ThreadsOptions options{.timeout_seconds = timeout_seconds, .delays = delays, .injections = injections};
   if (delays) {
     options.chunk_elements = 61;
     if (*delays % 2 == 0) options.send_depth = 0;
   }
   return options;
+}
+
+void TimeoutOption::declare(Options& options) {
+  options.duration("--timeout", seconds_,
+                   fmt::format("A rank that waits gives up when none has made a call for so long (default: {}s)",
+                               comm::ThreadsOptions{}.timeout_seconds));
+}
+
+double TimeoutOption::seconds() const {
+  const double seconds = seconds_.value_or(comm::ThreadsOptions{}.timeout_seconds);
+  if (seconds > comm::most_timeout_seconds)
+    throw BadInput(fmt::format("--timeout: {} seconds is more than {}", seconds, comm::most_timeout_seconds));
+  return seconds;
 }
 
 void DisturbanceOptions::declare(Options& options) {
@@ -31,10 +44,11 @@ void DisturbanceOptions::declare(Options& options) {
                         text_of(standard_)))
       .list("--inject", injections_, "FAULT",
             "What the communicator does wrong, as 'scale:axis=dp,kind=all_reduce,rank=1,call=2'; may be repeated");
+  timeout_.declare(options);
 }
 
 Disturbance DisturbanceOptions::disturbance() const {
-  Disturbance result{standard_, injections_};
+  Disturbance result{standard_, injections_, timeout_.seconds()};
   if (delays_ == "off") {
     result.delays.reset();
   } else if (!delays_.empty()) {
@@ -50,6 +64,8 @@ std::vector<std::string> words_of(const Disturbance& disturbance, std::optional<
   std::vector<std::string> words;
   if (disturbance.delays != standard) words = {"--delays", text_of(disturbance.delays)};
   for (const auto& injection : disturbance.injections) words.insert(words.end(), {"--inject", injection});
+  if (disturbance.timeout_seconds != Disturbance{}.timeout_seconds)
+    words.insert(words.end(), {"--timeout", fmt::format("{}", disturbance.timeout_seconds)});
   return words;
 }
 

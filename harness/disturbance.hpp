@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done on purpose to the ranks' calls: it must change no bit (delays), or be found (injections).
+// What is done on purpose to the ranks' calls: it must change no bit (delays), or be found (injections); and how long
+// they may wait.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,25 @@ struct Disturbance {
   /// its receiver.
   std::optional<std::uint64_t> delays = {};
   std::vector<std::string> injections = {};  ///< as impl/comm/inject.hpp reads them
+  double timeout_seconds = comm::ThreadsOptions{}.timeout_seconds;
 
   comm::ThreadsOptions threads() const;
   bool operator==(const Disturbance&) const = default;
 };
 
-/// --delays and --inject.
+/// --timeout.
+class TimeoutOption {
+ public:
+  /// Declares it; this object must outlive options.parse().
+  void declare(Options& options);
+  /// After parsing. Throws BadInput.
+  double seconds() const;
+
+ private:
+  std::optional<double> seconds_;
+};
+
+/// --delays, --inject and --timeout.
 class DisturbanceOptions {
  public:
   /// `standard`: the delays without the option.
@@ -36,6 +50,7 @@ class DisturbanceOptions {
  private:
   std::optional<std::uint64_t> standard_;
   std::string delays_;
+  TimeoutOption timeout_;
   std::vector<std::string> injections_;
 };
 

@@ -21,10 +21,17 @@ Disturbance parsed(const std::vector<std::string>& args, std::optional<std::uint
 }
 
 TEST(Disturbance, OptionsAndWordsAgree) {
-  EXPECT_EQ(parsed({}), (Disturbance{1, {}}));
+  EXPECT_EQ(parsed({}), (Disturbance{.delays = 1}));
+  EXPECT_EQ(parsed({"--timeout", "2m"}).timeout_seconds, 120);
+  EXPECT_EQ(parsed({"--timeout", "2m"}).threads().timeout_seconds, 120);
+  for (const char* text : {"0", "-1", "soon", "nan", "1000001"})
+    EXPECT_THROW(parsed({"--timeout", text}), BadInput) << text;
   EXPECT_EQ(parsed({}, {}), Disturbance{});
-  const std::vector<std::vector<std::string>> all = {
-      {}, {"--delays", "off"}, {"--delays", "7"}, {"--delays", "18446744073709551615", "--inject", "skip:rank=1"}};
+  const std::vector<std::vector<std::string>> all = {{},
+                                                     {"--delays", "off"},
+                                                     {"--delays", "7"},
+                                                     {"--delays", "18446744073709551615", "--inject", "skip:rank=1"},
+                                                     {"--timeout", "0.5"}};
   for (const auto& words : all) EXPECT_EQ(words_of(parsed(words), 1), words);
   EXPECT_EQ(words_of(parsed({"--delays", "1"}, {}), {}), (std::vector<std::string>{"--delays", "1"}));
   for (const char* text : {"0", "-1", "on", "1.5", "18446744073709551616"})
@@ -34,7 +41,8 @@ TEST(Disturbance, OptionsAndWordsAgree) {
 
 TEST(Disturbance, SaysWhatTheTransportDoes) {
   EXPECT_FALSE(Disturbance{}.threads().delays);
-  const auto odd = Disturbance{3, {"skip"}}.threads(), even = Disturbance{4, {}}.threads();
+  const auto odd = Disturbance{.delays = 3, .injections = {"skip"}}.threads(),
+             even = Disturbance{.delays = 4}.threads();
   EXPECT_EQ(odd.delays, 3u);
   EXPECT_EQ(odd.chunk_elements, 61);
   EXPECT_GT(odd.send_depth, 0);
@@ -47,7 +55,7 @@ const Case four{"tiny", {"layers=3"}, "dp2 pp2 microbatches=2", 4, Track::exact}
 TEST(Disturbance, DelaysAndRendezvousChangeNoBit) {
   std::vector<std::string> digests;
   for (const auto delays : std::vector<std::optional<std::uint64_t>>{{}, 1, 2}) {
-    const Checked checked = check_case(four, std::vector{Shown::gradient}, {}, {.disturbance = {delays, {}}});
+    const Checked checked = check_case(four, std::vector{Shown::gradient}, {}, {.disturbance = {.delays = delays}});
     EXPECT_EQ(checked.record.verdict, Verdict::pass) << checked.record.reason;
     EXPECT_EQ(checked.record.delays, static_cast<std::int64_t>(delays.value_or(0)));
     digests.push_back(checked.record.digest);

@@ -59,7 +59,7 @@ std::vector<Case> selftest_cases() {
   return cases;
 }
 
-Finding judged(const Case& value, const std::vector<std::string>& injections) {
+Finding judged(const Case& value, const Disturbance& disturbance) {
   try {
     TrainingJob job;
     job.workload = workload::load(value.workload, value.settings);
@@ -67,7 +67,7 @@ Finding judged(const Case& value, const std::vector<std::string>& injections) {
     job.strategy = plan::parse_strategy(value.strategy, value.ranks);
     job.workload = plan::with_program_keys(job.workload, job.strategy);
     job.poison = true;
-    job.threads.injections = injections;
+    job.threads = disturbance.threads();
     const workload::Corpus corpus(job.workload);
     const plan::Plan plan = plan::make_plan(job.workload, job.strategy);
     Judge judge(job.workload, job.track, {.steps = job.workload.steps, .plan = &plan, .shows = {Shown::gradient}});
@@ -85,10 +85,11 @@ Finding judged(const Case& value, const std::vector<std::string>& injections) {
   }
 }
 
-Outcome plant(const InjectedFault& fault, std::span<const Case> cases) {
+Outcome plant(const InjectedFault& fault, std::span<const Case> cases, Disturbance disturbance) {
+  disturbance.injections = {fault.inject};
   for (const auto& value : cases) comm::parse_injections({fault.inject}, value.ranks);
   for (const auto& value : cases) {
-    const Finding finding = judged(value, {fault.inject});
+    const Finding finding = judged(value, disturbance);
     if (finding.observable.empty()) continue;
     const bool named = std::ranges::any_of(
         fault.observables, [&](const std::string& pattern) { return workload::matches(pattern, finding.observable); });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/case.hpp"
+#include "harness/disturbance.hpp"
 
 namespace shardproof::harness {
 
@@ -36,8 +37,8 @@ struct Finding {
   std::int64_t step = 0;
   std::string observable;
 };
-/// Trains and judges the case while the communicator does what the injections say.
-Finding judged(const Case& value, const std::vector<std::string>& injections);
+/// Trains and judges the case while the communicator is so disturbed.
+Finding judged(const Case& value, const Disturbance& disturbance);
 
 struct Outcome {
   bool caught = false, expected = false;
@@ -45,6 +46,6 @@ struct Outcome {
   std::string case_text;  ///< that found it
 };
 /// Runs the cases one by one until one finds something wrong. Throws BadInput for an injection that does not parse.
-Outcome plant(const InjectedFault& fault, std::span<const Case> cases);
+Outcome plant(const InjectedFault& fault, std::span<const Case> cases, Disturbance disturbance = {});
 
 }  // namespace shardproof::harness

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <exception>
 #include <limits>
 #include <mutex>
 
@@ -80,22 +79,19 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
     }
     ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(peak, device, world.traffic(), trainer);
   };
-  std::exception_ptr interrupted;
+  comm::ThreadsOptions threads = job.threads;
+  threads.poll = stop_if_interrupted;
   try {
-    comm::run_threads(plan.mesh.ranks(), job.threads, [&](comm::World& world) {
+    comm::run_threads(plan.mesh.ranks(), threads, [&](comm::World& world) {
       try {
         rank(world);
-      } catch (const Interrupted&) {
-        interrupted = std::current_exception();  // on rank 0 alone
-        intermission.end(no_more_steps);
-        throw;
       } catch (...) {
         intermission.end(no_more_steps);
         throw;
       }
     });
   } catch (...) {
-    if (interrupted) std::rethrow_exception(interrupted);
+    stop_if_interrupted();  // whatever the ranks made of it
     throw;
   }
   trained.ledgers = counted(ranks);

@@ -44,8 +44,8 @@ struct Trained {
 };
 
 /// Trains all steps of the workload, or up to the first step after the observed ones that is skipped as non-finite.
-/// Throws Interrupted between steps, NotSupported for a strategy that the table refuses, OutOfMemory, DeviceError,
-/// CommError.
+/// Throws Interrupted between steps and out of waits, NotSupported for a strategy that the table refuses, OutOfMemory,
+/// DeviceError, CommError.
 Trained train(const TrainingJob& job, const workload::Corpus& corpus, const TrainingWatcher& watcher);
 
 }  // namespace shardproof::harness

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "harness/command.hpp"
+#include "harness/disturbance.hpp"
 #include "harness/options.hpp"
 #include "harness/progress.hpp"
 #include "harness/text.hpp"
@@ -25,9 +26,10 @@ std::string text_of(const Finding& finding) {
 }
 
 /// Without a fault nothing may be found, nor when ranks are merely late.
-bool finds_nothing(const std::vector<Case>& cases) {
+bool finds_nothing(const std::vector<Case>& cases, Disturbance disturbance) {
+  disturbance.injections = {"delay:ms=0.2"};
   for (const auto& value : cases) {
-    const Finding finding = judged(value, {"delay:ms=0.2"});
+    const Finding finding = judged(value, disturbance);
     if (finding.observable.empty()) continue;
     fmt::print(stderr, "without a fault, {} finds {}\n", print(value), printable(text_of(finding)));
     return false;
@@ -39,7 +41,10 @@ ExitCode run(std::span<const std::string> args) {
   bool list = false;
   Options options(selftest_command);
   options.flag("--list", list, "Print the faults and run nothing");
+  TimeoutOption timeout;
+  timeout.declare(options);
   if (!options.parse(args)) return ExitCode::pass;
+  const Disturbance disturbance{.timeout_seconds = timeout.seconds()};
   const auto faults = injected_faults(faults_file());
   if (list) {
     for (const auto& fault : faults) fmt::print("{}  {}  {}\n", fault.id, fault.inject, fault.text);
@@ -47,14 +52,14 @@ ExitCode run(std::span<const std::string> args) {
   }
   const auto start = Clock::now();
   const auto cases = selftest_cases();
-  if (!finds_nothing(cases)) return ExitCode::check_failed;
+  if (!finds_nothing(cases, disturbance)) return ExitCode::check_failed;
   std::vector<std::vector<std::string>> rows = {{"id", "outcome", "expected", "seconds", "found by", "case"}};
   Progress progress;
   std::size_t good = 0;
   for (const auto& fault : faults) {
     progress.show(fmt::format("{} of {} faults", rows.size() - 1, faults.size()));
     const auto began = Clock::now();
-    const Outcome outcome = plant(fault, cases);
+    const Outcome outcome = plant(fault, cases, disturbance);
     good += outcome.caught && outcome.expected;
     rows.push_back({fault.id, outcome.caught ? "caught" : "survived", outcome.expected ? "yes" : "no",
                     fmt::format("{:.2f}", since(began)), printable(text_of(outcome.finding)), outcome.case_text});

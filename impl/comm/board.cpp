@@ -25,7 +25,24 @@ void ThreadState::leave(Rank rank, Life how) {
   const std::lock_guard lock(mutex);
   life[static_cast<std::size_t>(rank)] = how;
   if (how == Life::failed && !failed) failed = rank;
+  note_progress();
   for (const auto& [key, board] : boards) board->changed.notify_all();
+  failure.notify_all();
+}
+
+void ThreadState::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                       Clock::time_point end) const {
+  if (options.poll) {
+    options.poll();
+    end = std::min(end, Clock::now() + std::chrono::milliseconds(200));
+  }
+  changed.wait_until(lock, end);
+}
+
+void ThreadState::pause(double seconds) {
+  std::unique_lock lock(mutex);
+  const auto end = Clock::now() + duration(seconds);
+  while (!failed && Clock::now() < end) wait(lock, failure, end);
 }
 
 std::string ThreadState::describe(Rank rank) const {
@@ -67,7 +84,8 @@ void Board::stop(Ending ending, std::string why) {
 
 void Board::time_out(std::int64_t place, const std::vector<std::int64_t>& missing) {
   std::ostringstream text;
-  text << name_at(place) << " waited " << state.options.timeout_seconds << " s for ";
+  text << "no rank began or ended a call for " << state.options.timeout_seconds << " s while " << name_at(place)
+       << " waited for ";
   for (std::size_t i = 0; i < missing.size(); ++i) {
     text << (i == 0 ? "" : "; ") << state.describe(members[static_cast<std::size_t>(missing[i])]);
   }

@@ -51,18 +51,33 @@ std::string name_of(Rank rank);
 
 /// One lock for all ranks and channels. It is held for a few words' work: elements move without it.
 struct ThreadState {
+  using Clock = std::chrono::steady_clock;
+  static Clock::duration duration(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+
   ThreadState(std::int64_t ranks, const ThreadsOptions& threads_options);
 
   const ThreadsOptions options;
   std::mutex mutex;
   std::vector<Life> life;  // of each rank
   std::optional<Rank> failed;
-  std::int64_t failures = 0;  // counts what went wrong, in the order of time
+  std::int64_t failures = 0;                  // counts what went wrong, in the order of time
+  Clock::time_point progress = Clock::now();  // when a rank last began or ended a call
+  std::condition_variable failure;            // a rank has failed
   std::vector<const Waiting*> waits;
   std::map<BoardKey, std::unique_ptr<Board>> boards;
 
   /// The rank makes no more calls. Whoever waits for it stops; after a failure, everybody.
   void leave(Rank rank, Life how);
+  /// With the lock held: a rank begins or ends a call.
+  void note_progress() { progress = Clock::now(); }
+  /// When every wait is a hang, unless there is progress before.
+  Clock::time_point deadline() const { return progress + duration(options.timeout_seconds); }
+  /// Waits until `changed` or `end`, or less, to poll.
+  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, Clock::time_point end) const;
+  /// Sleeps until `seconds` are over or a rank has failed.
+  void pause(double seconds);
   /// `rank 1, which waits in barrier 2 of axis tp (purpose x)`.
   std::string describe(Rank rank) const;
 };
@@ -93,7 +108,8 @@ class Board {
   void stop(Ending ending, std::string why);
   /// Ends the board because this member leaves a call halfway, by an error of its own.
   void abandon(std::int64_t place) { stop(Ending::abandoned, name_at(place) + " stopped in the middle of the call"); }
-  /// Blocks until done(), or throws: the board is stopped, a member k with missing(k) lives no more, or time is up.
+  /// Blocks until done(), or throws: the board is stopped, a member k with missing(k) lives no more, or the deadline is
+  /// over.
   template <class Done, class Missing>
   void await(std::unique_lock<std::mutex>& lock, std::int64_t place, const Call& call, Done done, Missing missing);
 
@@ -117,11 +133,9 @@ void Board::await(std::unique_lock<std::mutex>& lock, std::int64_t place, const 
                   Missing missing) {
   if (done()) return;
   const Registered waiting(state, {members[static_cast<std::size_t>(place)], this, &call});
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(state.options.timeout_seconds);
-  const auto deadline = std::chrono::time_point_cast<std::chrono::steady_clock::duration>(limit);
-  bool late = false;
   while (!done()) {
     check(place, call);
+    const bool late = ThreadState::Clock::now() >= state.deadline();
     std::vector<std::int64_t> absent;
     for (std::int64_t k = 0; k < std::ssize(members); ++k) {
       if (!missing(k)) continue;
@@ -131,7 +145,7 @@ void Board::await(std::unique_lock<std::mutex>& lock, std::int64_t place, const 
     }
     if (late && !stopped()) time_out(place, absent);
     check(place, call);
-    late = changed.wait_until(lock, deadline) == std::cv_status::timeout;
+    state.wait(lock, changed, state.deadline());
   }
 }
 

@@ -97,9 +97,10 @@ TEST(CommTimeout, SaysWhoIsMissingAndWhere) {
     const auto text =
         error_of<HangError>([&] { group.all_reduce(node.queue, numbers(node, 3), Operator::sum, "gradient"); });
     ++ended;
-    expect_words(text, {"rank " + std::to_string(node.rank) +
-                            ": all_reduce 1 of axis dp, channel gradients (purpose gradient): ",
-                        " waited 0.05 s for rank 2, which waits in no call"});
+    expect_words(
+        text,
+        {"rank " + std::to_string(node.rank) + ": all_reduce 1 of axis dp, channel gradients (purpose gradient): ",
+         "no rank began or ended a call for 0.05 s while rank ", " waited for rank 2, which waits in no call"});
   });
 }
 
@@ -110,8 +111,48 @@ TEST(CommTimeout, ADeadlockIsNamedFromBothEnds) {
       group.receive(node.queue, numbers(node, 3), 1 - node.rank, node.rank == 0 ? "activation" : "gradient");
     });
   });
-  expect_words(text, {"rank 0: receive 1 of axis pp, channel test (purpose activation): ", " waited 0.05 s for rank ",
+  expect_words(text, {"rank 0: receive 1 of axis pp, channel test (purpose activation): ",
+                      "no rank began or ended a call for 0.05 s while rank ", " waited for rank ",
                       ", which waits in receive 1 of axis pp, channel test (purpose "});
+}
+
+TEST(CommTimeout, AWaitIsNoHangWhileOthersGoOn) {
+  on_ranks(3, {.timeout_seconds = 1}, [](Node& node) {
+    auto all = node.world.all("all");
+    if (node.rank < 2) {
+      auto group = node.world.communicator("pp", {Rank{0}, Rank{1}}, "test");
+      for (int k = 0; k < 14; ++k) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        group.barrier(node.queue, "p");
+      }
+    }
+    all.barrier(node.queue, "end");
+  });
+}
+
+TEST(CommTimeout, AnInjectedDelayEndsWithIt) {
+  const auto text = error_of<HangError>([] {
+    on_ranks(2, {.timeout_seconds = 0.05, .injections = {"delay:rank=1,ms=1e6"}},
+             [](Node& node) { node.world.all("test").barrier(node.queue, "p"); });
+  });
+  expect_words(text, {"rank 0: barrier 1", "rank 0 waited for rank 1, which waits in no call"});
+}
+
+TEST(CommTimeout, APollEndsWaitsAndDelays) {
+  for (const auto& injections : {std::vector<std::string>{}, {"delay:ms=1e6"}}) {
+    std::atomic<int> polls = 0;
+    const auto poll = [&] {
+      if (++polls > 3) throw BadInput("stop");
+    };
+    const auto text = error_of<BadInput>([&] {
+      on_ranks(2, {.timeout_seconds = 1000, .poll = poll, .injections = injections}, [](Node& node) {
+        auto group = node.world.all("test");
+        if (node.rank == 0) group.barrier(node.queue, "p");
+        if (node.rank == 1) group.receive(node.queue, numbers(node, 1), 0, "p");
+      });
+    });
+    EXPECT_EQ(text.substr(6), ": stop");
+  }
 }
 
 TEST(CommTimeout, AWaitBelowItIsNone) {
@@ -353,8 +394,8 @@ TEST(Channel, CollectivesOnTwoQueuesAreRefused) {
     const auto work = group.all_reduce(worker, numbers(node, 3), Operator::sum, "p");
     const auto first = error_of<Error>([&] { group.all_reduce(node.queue, numbers(node, 3), Operator::sum, "p"); });
     const auto second = error_of<Error>([&] { work.wait(); });
-    expect_words(first + second,
-                 {"channel test of axis world: collectives on two queues at once", "waited 0.1 s for rank 1"});
+    expect_words(first + second, {"channel test of axis world: collectives on two queues at once",
+                                  "0.1 s while rank 0 waited for rank 1"});
     over = true;
   });
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,7 @@ enum class Fault : std::uint8_t {
   repeat,   ///< all_reduce and reduce_scatter, sum: the result as if summed again (times the members; doubled)
   scale,    ///< contribution times `factor`
   corrupt,  ///< lowest bit of `element` of the contribution flipped
-  delay,    ///< begins `ms` later
+  delay,    ///< begins `ms` later, or when another rank has failed
   wrong_group,  ///< reductions: over the others only (not sum: over itself only); all_gather, all_to_all: parts rotated
 };
 enum class Side : std::uint8_t { input, output };
@@ -47,16 +48,19 @@ std::string to_text(const Injection& injection);
 /// Plants injections in the channels of one rank, which it outlives.
 class Injector {
  public:
-  Injector(const std::vector<Injection>& injections, Rank rank);
+  /// `pause` sleeps for so many seconds, or until the world has failed.
+  Injector(const std::vector<Injection>& injections, Rank rank, std::function<void(double)> pause);
   std::unique_ptr<Channel> wrap(std::unique_ptr<Channel> channel);
   /// How many calls injection i has met.
   std::int64_t hits(std::size_t i) const { return hits_[i]; }
+  void pause(double seconds) const { pause_(seconds); }
   /// The injections that this call meets, counted. Thread-safe.
   std::vector<const Injection*> meet(const Group& group, const Call& call);
 
  private:
   const std::vector<Injection>& injections_;
   const Rank rank_;
+  const std::function<void(double)> pause_;
   std::vector<std::atomic<std::int64_t>> seen_, hits_;
 };
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "impl/comm/element.hpp"
@@ -124,10 +122,7 @@ class InjectedChannel final : public Channel {
   }
 
   void before(KernelScope& scope, const Injection& injection, Call& call) const {
-    if (injection.fault == Fault::delay) {
-      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(injection.ms));
-      return;
-    }
+    if (injection.fault == Fault::delay) return injector_.pause(injection.ms / 1000);
     const auto side = side_of(injection, group(), call);
     if (injection.fault == Fault::skip && side == Side::output) {
       call.overflow = call.overflow || (call.kind == Kind::all_reduce && scope.overflow_of(call.output));
@@ -186,8 +181,12 @@ class InjectedChannel final : public Channel {
 
 }  // namespace
 
-Injector::Injector(const std::vector<Injection>& injections, Rank rank)
-    : injections_(injections), rank_(rank), seen_(injections.size()), hits_(injections.size()) {}
+Injector::Injector(const std::vector<Injection>& injections, Rank rank, std::function<void(double)> pause)
+    : injections_(injections),
+      rank_(rank),
+      pause_(std::move(pause)),
+      seen_(injections.size()),
+      hits_(injections.size()) {}
 
 std::unique_ptr<Channel> Injector::wrap(std::unique_ptr<Channel> channel) {
   if (injections_.empty()) return channel;

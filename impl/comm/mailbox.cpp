@@ -20,6 +20,7 @@ void Mailbox::open(std::int64_t place) {
 void Mailbox::send(std::int64_t place, const Call& call, Message message, std::int64_t depth) {
   std::unique_lock lock(board_.state.mutex);
   board_.check(place, call);
+  board_.state.note_progress();
   message.opening = openings_[static_cast<std::size_t>(place)];
   auto& box = boxes_[{place, call.peer}];
   box.push_back(std::move(message));
@@ -31,6 +32,7 @@ void Mailbox::send(std::int64_t place, const Call& call, Message message, std::i
 void Mailbox::receive(std::int64_t place, const Call& call, const std::function<void(const Message&)>& take) {
   std::unique_lock lock(board_.state.mutex);
   board_.check(place, call);
+  board_.state.note_progress();
   auto& box = boxes_[{call.peer, place}];
   board_.await(
       lock, place, call, [&] { return !box.empty() && !box.front().busy; },
@@ -53,6 +55,7 @@ void Mailbox::receive(std::int64_t place, const Call& call, const std::function<
   message.tensor = Tensor();  // before the sender can go
   lock.lock();
   box.pop_front();
+  board_.state.note_progress();
   board_.changed.notify_all();
 }
 

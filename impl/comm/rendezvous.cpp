@@ -13,6 +13,7 @@ void Rendezvous::stop_reading() {
 
 void Rendezvous::arrive(std::unique_lock<std::mutex>& lock, std::int64_t place, const Call& call, bool reads) {
   arrived_[static_cast<std::size_t>(place)] = true;
+  board_.state.note_progress();
   if (++arrivals_ == std::ssize(posts_) && !board_.stopped()) {
     arrivals_ = 0;
     arrived_.assign(posts_.size(), false);

@@ -21,7 +21,7 @@ namespace {
 class ThreadWorld final : public World {
  public:
   ThreadWorld(ThreadState& state, Rank rank, const std::vector<Injection>& injections)
-      : state_(state), rank_(rank), injector_(injections, rank) {}
+      : state_(state), rank_(rank), injector_(injections, rank, [&state](double seconds) { state.pause(seconds); }) {}
 
   Rank rank() const override { return rank_; }
   std::int64_t size() const override { return std::ssize(state_.life); }
@@ -66,7 +66,8 @@ void require_legal(std::int64_t ranks, const ThreadsOptions& options) {
   require(ranks >= 1, "ranks " + std::to_string(ranks) + ": at least 1");
   require(ranks <= most_thread_ranks, "ranks " + std::to_string(ranks) + ": threads carry at most " +
                                           std::to_string(most_thread_ranks) + "; start more with mpirun");
-  require(options.timeout_seconds > 0 && options.timeout_seconds <= 1e6, "timeout: above 0 and at most 1e6 seconds");
+  require(options.timeout_seconds > 0 && options.timeout_seconds <= most_timeout_seconds,
+          "timeout: above 0 and at most 1e6 seconds");
   require(options.chunk_elements >= 1, "chunk_elements " + std::to_string(options.chunk_elements) + ": at least 1");
   require(options.send_depth >= 0, "send_depth " + std::to_string(options.send_depth) + ": at least 0");
   if (!findings.empty()) throw BadInput(findings);

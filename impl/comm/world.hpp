@@ -28,9 +28,15 @@ class World {
 };
 
 inline constexpr std::int64_t most_thread_ranks = 64;
+inline constexpr double most_timeout_seconds = 1e6;
 
 struct ThreadsOptions {
-  double timeout_seconds = 60;                                ///< a wait without progress longer than this is a hang
+  /// While no rank begins or ends a call for so long, every wait is a hang: time for a rank to compute in between, and
+  /// after the last call of a deadlock, or of a rank that is stuck, all that passes before the error. However long a
+  /// single wait is, it is none while other ranks go on.
+  double timeout_seconds = 60;
+  /// Called now and then by ranks that wait, with a lock held: it must not communicate. What it throws is the rank's.
+  std::function<void()> poll = {};
   std::optional<std::uint64_t> delays = {};                   ///< seed of random delays before and inside calls
   std::int64_t chunk_elements = (std::int64_t{1} << 31) - 1;  ///< copies and reductions go in pieces of at most this
   std::int64_t send_depth = 1;               ///< undelivered messages per receiver; 0: sends rendezvous

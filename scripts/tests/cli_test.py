@@ -9,7 +9,7 @@ import subprocess
 import jsonschema
 
 import binary
-from binary import INTERRUPTED, NON_FINITE, PASS, RUN_FILES, SCHEMA, SOURCE, USAGE, WRITE_FAILED, Cli
+from binary import HANG, INTERRUPTED, NON_FINITE, PASS, RUN_FILES, SCHEMA, SOURCE, USAGE, WRITE_FAILED, Cli
 
 
 class Commands(Cli):
@@ -205,6 +205,21 @@ class Folders(Cli):
             self.assertEqual(self.records(out), [])
             self.assertEqual(self.summary(out)["exit_code"], INTERRUPTED)
             self.assertIn("a run of 0 records, exit code 130", self.expect(PASS, "validate", out).stdout)
+
+    def test_a_signal_reaches_ranks_that_wait(self):
+        # The second step's first call never ends by itself: rank 1 sleeps, rank 0 waits for it.
+        late = "delay:rank=1,purpose=label_count,call=2,ms=1e6"
+        process = self.start_long_run("out", "--strategy", "dp2", "--timeout", "1e5", "--inject", late)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED)
+        self.assertIn("interrupted by SIGINT", errors)
+
+    def test_a_rank_that_is_late_is_a_hang(self):
+        out = self.run_tiny("--no-check", "--strategy", "dp2", "--timeout", "0.2s", "--inject", "delay:rank=1,ms=1e6",
+                            code=HANG, timeout=60)
+        self.assertIn("no rank began or ended a call for 0.2 s while rank 0 waited for rank 1", out.stderr)
+        self.assertIn("--timeout 0.2", out.stderr.split("rerun: ")[1])
 
     def test_a_reader_that_goes_away(self):
         options = ["run", "--workload", "tiny", "--steps", "100", "--no-check", "--out", "out"]
