@@ -19,7 +19,8 @@ namespace shardproof::comm {
 enum class Fault : std::uint8_t {
   skip,     ///< the result is left out: the tensor stays as it was (or as poison). On the input: zero is contributed
   repeat,   ///< all_reduce and reduce_scatter, sum: the result as if summed again (times the members; doubled)
-  scale,    ///< contribution times `factor`
+  scale,    ///< contribution times `factor`. Integers: exact by a whole factor, else by way of double and towards zero;
+            ///< they stay where the product does not fit
   corrupt,  ///< lowest bit of `element` of the contribution flipped
   delay,    ///< begins `ms` later, or when another rank has failed
   wrong_group,  ///< reductions: over the others only (not sum: over itself only); all_gather, all_to_all: parts rotated

@@ -176,6 +176,28 @@ TEST(Inject, OtherCollectives) {
   EXPECT_EQ(run({"scale"}, message)[2], (Numbers{0, 40, 80})) << "at both ends";
 }
 
+TEST(Inject, IntegersAreScaledAsIntegers) {
+  const auto scaled = []<class T>(const std::string& factor, const std::vector<T>& values) {
+    std::vector<T> result;
+    on_ranks(2, {.injections = {"scale:kind=broadcast,rank=1,factor=" + factor}}, [&](Node& node) {
+      auto group = node.world.all("test");
+      const auto t = put(node.queue, "t", {std::ssize(values)}, values);
+      group.broadcast(node.queue, t, 0, "p");
+      if (node.rank == 1) result = fetch<T>(node.queue, t);
+    });
+    return result;
+  };
+  using Wide = std::vector<std::int64_t>;
+  constexpr std::int64_t odd = (std::int64_t{1} << 53) + 1, large = (std::int64_t{1} << 62) + 1;  // no doubles
+  EXPECT_EQ(scaled("1", Wide{odd, -odd, large, 0}), (Wide{odd, -odd, large, 0}));
+  EXPECT_EQ(scaled("-3", Wide{odd, -odd, large, 7}), (Wide{-3 * odd, 3 * odd, large, -21}));
+  EXPECT_EQ(scaled("0", Wide{odd, large}), (Wide{0, 0}));
+  EXPECT_EQ(scaled("0.5", Wide{5, -5, 1000}), (Wide{2, -2, 500}));
+  using Bytes = std::vector<std::uint8_t>;
+  EXPECT_EQ(scaled("2", Bytes{100, 128, 0}), (Bytes{200, 128, 0}));
+  EXPECT_EQ(scaled("-1", Bytes{1, 0}), (Bytes{1, 0}));
+}
+
 TEST(Inject, ASkippedResultIsPoisonWhereNothingWasWritten) {
   const auto text = error_of<DeviceError>([] {
     on_ranks(2, {.injections = {"skip:rank=1"}}, [](Node& node) {

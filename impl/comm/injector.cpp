@@ -49,6 +49,9 @@ T scaled(T value, double factor) {
     return mul(value, round_to<Fixed>(factor));
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(static_cast<double>(value) * factor);
+  } else if (factor == std::trunc(factor)) {  // doubles would round what is beyond 2^53
+    T product{};
+    return __builtin_mul_overflow(value, static_cast<std::int64_t>(factor), &product) ? value : product;
   } else {
     const double product = std::trunc(static_cast<double>(value) * factor);
     const bool fits = product > static_cast<double>(std::numeric_limits<T>::min()) - 1 &&
