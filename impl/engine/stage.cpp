@@ -50,8 +50,10 @@ void Stages::start(const workload::Batch& batch, std::int64_t version, double fa
 }
 
 void Stages::end() const {
-  if (!in_flight_.empty())
-    throw InternalError("stage: " + std::to_string(in_flight_.size()) + " microbatches are still in flight");
+  if (in_flight_.empty()) return;
+  const auto [stage, microbatch] = in_flight_.begin()->first;
+  throw InternalError("stage " + std::to_string(stage) + ": microbatch " + std::to_string(microbatch) +
+                      " has not run all of its actions");
 }
 
 workload::Batch Stages::batch_of(std::int64_t microbatch) const {
@@ -129,9 +131,9 @@ Tensor Stages::go_back(std::int64_t stage, std::int64_t microbatch, Tensor d, bo
 
 void Stages::land(std::int64_t stage, std::int64_t microbatch) {
   const auto& [pass, embedding, head, blocks] = in_flight(stage, microbatch);
-  const auto kept = [](const step::SavedTensors& saved) { return !saved.empty(); };
-  if (kept(embedding) || kept(head) || std::ranges::any_of(blocks, kept))
-    throw InternalError("stage " + std::to_string(stage) + ": a saved tensor has a reader that did not run");
+  embedding.require_released();
+  head.require_released();
+  for (const auto& block : blocks) block.require_released();
   in_flight_.erase({stage, microbatch});
 }
 

@@ -59,6 +59,12 @@ void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram&
     }
     done(action);
   }
+  for (const auto& way : handed_) {
+    if (way.empty()) continue;
+    const auto [stage, microbatch] = way.begin()->first;
+    throw InternalError("pipeline: stage " + std::to_string(stage) +
+                        " has not taken what it was handed of microbatch " + std::to_string(microbatch));
+  }
 }
 
 }  // namespace shardproof::pipeline_parallel

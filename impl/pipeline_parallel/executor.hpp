@@ -21,7 +21,8 @@ class Executor {
   /// waits behind what goes back.
   Executor(Queue& queue, comm::Communicator forward, comm::Communicator backward, std::int64_t stages);
 
-  /// Runs the actions in order; `done` is called after each.
+  /// Runs the actions in order; `done` is called after each. Throws InternalError for a tensor that was handed over and
+  /// not taken.
   void run(const std::vector<plan::Action>& actions, step::StageProgram& program,
            const std::function<void(const plan::Action&)>& done);
 

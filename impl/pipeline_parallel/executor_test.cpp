@@ -100,6 +100,15 @@ TEST(Executor, StagesOfOneRankHandOver) {
   EXPECT_EQ(out[1], std::vector{6.0});
 }
 
+TEST(Executor, WhatIsHandedOverAndNotTakenIsAnError) {
+  try {
+    run(plan::parse_schedule("0F0,1F0,0F1,1B0,0B0\n"), 2, 0);
+    FAIL();
+  } catch (const InternalError& error) {
+    EXPECT_STREQ(error.what(), "rank 0: pipeline: stage 1 has not taken what it was handed of microbatch 1");
+  }
+}
+
 TEST(Executor, WhatGoesForwardDoesNotWaitBehindWhatGoesBack) {
   // Two chunks a rank: between two ranks both ways are in use at once.
   const auto schedule = plan::parse_schedule("0F0,2F0,0F1,2F1,2B0,0B0,2B1,0B1\n1F0,3F0,3B0,1F1,3F1,1B0,3B1,1B1\n");

@@ -34,4 +34,9 @@ void SavedTensors::release_after(Readers action) {
   std::erase_if(saved_, [](const Saved& s) { return s.readers == 0; });
 }
 
+void SavedTensors::require_released() const {
+  if (saved_.empty()) return;
+  throw InternalError("saved tensor '" + std::string(saved_.front().name) + "' has a reader that did not run");
+}
+
 }  // namespace shardproof::step

@@ -25,6 +25,8 @@ class SavedTensors {
   /// The action has run: drops its claim, and every tensor without a reader left.
   void release_after(Readers action);
   bool empty() const { return saved_.empty(); }
+  /// After the last action: throws InternalError, naming it, for a tensor whose reader has not run.
+  void require_released() const;
 
  private:
   struct Saved {

@@ -31,6 +31,22 @@ TEST_F(SavedTensorsTest, MemoryGoesWithTheLastDeclaredReader) {
   EXPECT_TRUE(saved.empty());
 }
 
+TEST_F(SavedTensorsTest, AReaderThatDidNotRunIsSaid) {
+  SavedTensors saved;
+  saved.require_released();
+  saved.keep("x", make("x"), Readers::input);
+  saved.keep("y", make("y"), Readers::weight);
+  saved.release_after(Readers::input);
+  try {
+    saved.require_released();
+    FAIL();
+  } catch (const InternalError& error) {
+    EXPECT_STREQ(error.what(), "saved tensor 'y' has a reader that did not run");
+  }
+  saved.release_after(Readers::weight);
+  saved.require_released();
+}
+
 TEST_F(SavedTensorsTest, ANameIsKeptOnceAndMustBeThere) {
   SavedTensors saved;
   saved.keep("x", make("x"), Readers::both);
