@@ -14,8 +14,8 @@
 namespace shardproof::harness {
 
 struct Disturbance {
-  /// Seed of random pauses; transfers then also go in pieces of 61 elements, and with an even seed every send waits for
-  /// its receiver.
+  /// Seed of random pauses; transfers then also go in pieces of 61 elements, and with an even seed sends are of the
+  /// least depth that the schedule allows: 0, where every send waits for its receiver.
   std::optional<std::uint64_t> delays = {};
   std::vector<std::string> injections = {};  ///< as impl/comm/inject.hpp reads them
   double timeout_seconds = comm::ThreadsOptions{}.timeout_seconds;

@@ -79,7 +79,7 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
     }
     ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(peak, device, world.traffic(), trainer);
   };
-  comm::ThreadsOptions threads = job.threads;
+  comm::ThreadsOptions threads = engine::threads_for(plan, job.threads);
   threads.poll = stop_if_interrupted;
   try {
     comm::run_threads(plan.mesh.ranks(), threads, [&](comm::World& world) {

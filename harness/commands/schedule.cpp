@@ -57,10 +57,11 @@ std::string picture_of(const plan::Schedule& schedule) {
 
 ExitCode check(const std::string& path, std::optional<std::int64_t> ranks, std::optional<std::int64_t> microbatches,
                std::int64_t depth, bool picture) {
-  const plan::Schedule schedule = parse_file(path, plan::parse_schedule);
+  plan::Schedule schedule = parse_file(path, plan::parse_schedule);
+  schedule.send_depth = depth;
   Shape shape = shape_of(schedule);
   if (microbatches) shape.microbatches = *microbatches;
-  auto findings = plan::findings(schedule, shape.stages, shape.microbatches, {.depth = depth});
+  auto findings = plan::findings(schedule, shape.stages, shape.microbatches);
   if (ranks && *ranks != std::ssize(schedule.ranks))
     findings.insert(findings.begin(),
                     fmt::format("it is for {}, not {}", counted(schedule.ranks.size(), "rank"), *ranks));

@@ -27,7 +27,7 @@ struct RunOptions {
 inline void on_ranks(const workload::Workload& workload, Track track, const std::string& strategy,
                      const std::function<void(RankRun&)>& f, const RunOptions& options = {}) {
   const auto plan = plan::make_plan(workload, plan::parse_strategy(strategy));
-  comm::run_threads(plan.mesh.ranks(), options.threads, [&](comm::World& world) {
+  comm::run_threads(plan.mesh.ranks(), threads_for(plan, options.threads), [&](comm::World& world) {
     Device device({.rank = world.rank(), .memory_limit_bytes = options.memory_limit_bytes, .poison = options.poison});
     ImmediateQueue queue(device);
     Trainer trainer(queue, world, workload, track, plan, options.tamper);

@@ -267,6 +267,11 @@ void Trainer::Impl::end_of_step(const WideTotal& loss) {
   }
 }
 
+comm::ThreadsOptions threads_for(const plan::Plan& plan, comm::ThreadsOptions options) {
+  options.send_depth = std::max(options.send_depth, plan.schedule.send_depth);
+  return options;
+}
+
 Trainer::Trainer(Queue& queue, comm::World& world, const workload::Workload& workload, Track track,
                  const plan::Plan& plan, Tamper tamper) {
   if (plan.mesh.ranks() != world.size() || queue.device().rank() != world.rank())

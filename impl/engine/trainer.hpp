@@ -25,6 +25,9 @@ struct StepResult : Scalars {
   double learning_rate = 0;
 };
 
+/// These options for a world that runs the plan: sends are never of less depth than its schedule was proven with.
+comm::ThreadsOptions threads_for(const plan::Plan& plan, comm::ThreadsOptions options);
+
 class Trainer {
  public:
   /// Allocates and initialises what this rank holds of parameters, gradients and state. The queue's device is that of

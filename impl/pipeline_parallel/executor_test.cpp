@@ -94,7 +94,7 @@ TEST(Executor, EveryMicrobatchPassesEveryStageBothWays) {
 TEST(Executor, StagesOfOneRankHandOver) {
   // Four stages on two ranks, dealt out in turn, I and W apart.
   const auto schedule = plan::parse_schedule("0F0,2F0,2I0,0I0,0W0,2W0\n1F0,3F0,3I0,3W0,1I0,1W0\n");
-  ASSERT_TRUE(plan::findings(schedule, 4, 1, {.depth = 0}).empty());
+  ASSERT_TRUE(plan::findings(schedule, 4, 1).empty());
   const auto out = run(schedule, 4, 0);
   EXPECT_EQ(out[0], std::vector{6.0});
   EXPECT_EQ(out[1], std::vector{6.0});
@@ -111,9 +111,10 @@ TEST(Executor, WhatIsHandedOverAndNotTakenIsAnError) {
 
 TEST(Executor, WhatGoesForwardDoesNotWaitBehindWhatGoesBack) {
   // Two chunks a rank: between two ranks both ways are in use at once.
-  const auto schedule = plan::parse_schedule("0F0,2F0,0F1,2F1,2B0,0B0,2B1,0B1\n1F0,3F0,3B0,1F1,3F1,1B0,3B1,1B1\n");
+  auto schedule = plan::parse_schedule("0F0,2F0,0F1,2F1,2B0,0B0,2B1,0B1\n1F0,3F0,3B0,1F1,3F1,1B0,3B1,1B1\n");
   for (const std::int64_t depth : {1, 2}) {
-    ASSERT_TRUE(plan::findings(schedule, 4, 2, {.depth = depth}).empty());
+    schedule.send_depth = depth;
+    ASSERT_TRUE(plan::findings(schedule, 4, 2).empty());
     const auto out = run(schedule, 4, depth);
     EXPECT_EQ(out[0], (std::vector{6.0, 1006.0}));
     EXPECT_EQ(out[1], (std::vector{6.0, 106.0}));

@@ -94,8 +94,8 @@ class Completeness {
 /// Runs a complete schedule without time: each rank goes on until it waits for a message or for a receiver.
 class Messages {
  public:
-  Messages(const Schedule& schedule, std::int64_t stages, SendRule sends)
-      : schedule_(schedule), stages_(stages), sends_(sends), at_(schedule.ranks.size()) {}
+  Messages(const Schedule& schedule, std::int64_t stages)
+      : schedule_(schedule), stages_(stages), at_(schedule.ranks.size()) {}
 
   /// "" when every rank reaches its end.
   std::string deadlock() {
@@ -160,7 +160,7 @@ class Messages {
       const auto to = target(a);
       at.sending = to && owner(*to) != rank;
       if (at.sending) link_of(rank, a).push_back({a.stage, a.kind == forward ? forward : backward_input, a.microbatch});
-    } else if (static_cast<std::int64_t>(link_of(rank, a).size()) > sends_.depth) {
+    } else if (static_cast<std::int64_t>(link_of(rank, a).size()) > schedule_.send_depth) {
       return false;
     } else {
       at.sending = false;
@@ -174,7 +174,7 @@ class Messages {
   }
 
   std::string rule() const {
-    return sends_.depth == 0 ? "rendezvous sends" : fmt::format("sends of depth {}", sends_.depth);
+    return schedule_.send_depth == 0 ? "rendezvous sends" : fmt::format("sends of depth {}", schedule_.send_depth);
   }
   std::string wait_of(std::int64_t rank) {
     const Action& a = action(rank);
@@ -187,7 +187,6 @@ class Messages {
 
   const Schedule& schedule_;
   std::int64_t stages_;
-  SendRule sends_;
   std::vector<Place> at_;
   std::set<Key> done_;
   std::map<Link, std::deque<Action>> undelivered_;
@@ -195,13 +194,12 @@ class Messages {
 
 }  // namespace
 
-std::vector<std::string> findings(const Schedule& schedule, std::int64_t stages, std::int64_t microbatches,
-                                  SendRule sends) {
+std::vector<std::string> findings(const Schedule& schedule, std::int64_t stages, std::int64_t microbatches) {
   if (schedule.ranks.empty()) return {"there is no rank"};
   auto found = Completeness(schedule, stages, microbatches).findings();
   // Without an action that others wait for, a deadlock would only say so again.
   if (found.empty())
-    if (auto text = Messages(schedule, stages, sends).deadlock(); !text.empty()) found.push_back(std::move(text));
+    if (auto text = Messages(schedule, stages).deadlock(); !text.empty()) found.push_back(std::move(text));
   return found;
 }
 

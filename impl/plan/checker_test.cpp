@@ -9,7 +9,9 @@ namespace {
 using Texts = std::vector<std::string>;
 
 Texts found(std::string_view schedule, std::int64_t stages, std::int64_t microbatches, std::int64_t depth = 0) {
-  return findings(parse_schedule(schedule), stages, microbatches, {.depth = depth});
+  Schedule parsed = parse_schedule(schedule);
+  parsed.send_depth = depth;
+  return findings(parsed, stages, microbatches);
 }
 
 TEST(Checker, ALegalScheduleHasNoFinding) {
@@ -81,7 +83,7 @@ TEST(Checker, DependsOnTheRuleForSends) {
   EXPECT_EQ(found(ahead, 2, 3, 1), Texts());
 }
 
-TEST(Checker, AnEmptyScheduleIsNotLegal) { EXPECT_EQ(findings({}, 1, 1, {}).size(), 1u); }
+TEST(Checker, AnEmptyScheduleIsNotLegal) { EXPECT_EQ(findings({}, 1, 1).size(), 1u); }
 
 TEST(Checker, ActivationsAreHeldUntilTheWeightsBackward) {
   EXPECT_EQ(peak_in_flight(parse_schedule("0F0,0F1,0I0,0F2,0W0,0W1,0W2\n1F0,1B0,1F1,1B1\n\n")),

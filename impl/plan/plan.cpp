@@ -15,7 +15,7 @@ Plan make_plan(const workload::Workload& workload, const Strategy& strategy) {
   const auto& generator = schedule_generator(strategy.schedule);
   Plan plan{strategy, mesh_of(strategy), layout(workload, strategy),
             generator.generate({.ranks = strategy.pp, .microbatches = strategy.microbatches})};
-  const auto wrong = findings(plan.schedule, plan.stages(), strategy.microbatches, {.depth = 0});
+  const auto wrong = findings(plan.schedule, plan.stages(), strategy.microbatches);
   if (!wrong.empty()) throw BadInput("schedule " + strategy.schedule + ": " + workload::joined(wrong, "\n"));
   return plan;
 }

@@ -25,6 +25,10 @@ std::string print(const Action& action);
 
 struct Schedule {
   std::vector<std::vector<Action>> ranks;  ///< by pp coordinate
+  /// How far a sender may be ahead, or there is a deadlock: a send returns once at most so many messages of its
+  /// direction to that receiver are undelivered; 0 is a rendezvous. It is proven with this, and runs with at least
+  /// this. The text form does not hold it.
+  std::int64_t send_depth = 0;
   bool operator==(const Schedule&) const = default;
 };
 std::string print(const Schedule& schedule);
