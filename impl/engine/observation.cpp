@@ -99,8 +99,10 @@ class Gathering {
     return copies;
   }
 
+  /// Messages lend live parameters and gradients: returns when all are delivered, so that the next step may write them.
   void send() const {
     for (const auto& copy : own_copies()) o_.world.send(o_.queue, copy.tensor, 0, "observe");
+    delivered();
   }
 
   /// On rank 0: all copies of all ranks, primary holders first.
@@ -113,6 +115,7 @@ class Gathering {
         by_tensor_[{copy.kind, copy.name}].push_back({place, copy.layout, fetch_values(o_.queue, copy.tensor)});
       }
     }
+    delivered();
     Observation result;
     for (auto& [key, held_copies] : by_tensor_) {
       const auto& layout = *held_copies.front().layout;
@@ -130,6 +133,7 @@ class Gathering {
     Values values;
   };
 
+  void delivered() const { o_.world.barrier(o_.queue, "observe").wait(); }
   Rank self() const { return o_.queue.device().rank(); }
   plan::Place place_of(Rank rank) const { return plan::place_of(o_.plan.mesh, rank); }
 

@@ -99,6 +99,12 @@ TEST(Trainer, ThreeAxesAtOnce) {
   expect_same_bits(tiny(everything), "dp3 pp2 tp1 microbatches=2", 2, {.threads = {.delays = 7}});
 }
 
+TEST(Trainer, TheNextStepWritesNothingThatIsStillObserved) {
+  // Rank 1 could send all it has and restart its gradients before rank 0 has looked at one.
+  expect_same_bits(tiny(), "pp2", 2,
+                   {.threads = {.send_depth = 1000, .injections = {"delay:rank=0,kind=receive,purpose=observe"}}});
+}
+
 TEST(Trainer, OverflowSkipsTheStepAndKeepsTheParameters) {
   const auto w = tiny({"loss_scale=1099511627776"});  // pushes gradients past 2^22
   const workload::Corpus corpus(w);
