@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include "harness/budget.hpp"
 #include "harness/figures.hpp"
 #include "harness/judge.hpp"
+#include "harness/timing.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -83,14 +85,18 @@ Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& cor
     if (judge) judge->step(batch, seen);
     digest.add(seen.observables);
   };
-  Trained trained = train(
-      job, corpus, {.observed_steps = std::min(judged_steps, job.workload.steps), .observe = observe, .step = on_step});
+  TrainingJob recorded = job;
+  recorded.record_spans = true;
+  Trained trained =
+      train(recorded, corpus,
+            {.observed_steps = std::min(judged_steps, job.workload.steps), .observe = observe, .step = on_step});
   if (judge) apply(judge->finish(), record);
   record.digest = digest.finish();
   record.digest_steps = std::min(judged_steps, std::ssize(trained.steps));
   record.ledgers = trained.ledgers;
   record.forms = trained.forms;
   add_figures(job, trained, record);
+  add_timing(job, trained, {.fabric = {}, .processors = std::max(1u, std::thread::hardware_concurrency())}, record);
   hold_to_forms(record);
   return trained;
 }

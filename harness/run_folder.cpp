@@ -131,6 +131,13 @@ void RunFolder::open_records(bool overwrite) {
       throw BadInput(fmt::format("{} holds a run already: choose another --out, or --overwrite it", path_.string()));
     if (unlink((path_ / name).c_str()) != 0) fail(path_ / name, std::strerror(errno));
   }
+  std::vector<std::filesystem::path> traces;
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("trace") && name.ends_with(".json")) traces.push_back(entry.path());
+  }
+  for (const auto& trace : traces)
+    if (unlink(trace.c_str()) != 0) fail(trace, std::strerror(errno));
   records_ = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (records_ < 0) fail(file, std::strerror(errno));
 }
@@ -149,6 +156,11 @@ void RunFolder::add(const Record& record) {
   const auto seconds = std::ranges::find(record.figures, "seconds", &Figures::value_type::first);
   ended_.push_back({record.case_text, record.reason, record.rerun, record.verdict,
                     seconds == record.figures.end() ? 0 : seconds->second});
+}
+
+void RunFolder::add_trace(std::string_view json) {
+  const std::string name = ended_.size() < 2 ? "trace.json" : fmt::format("trace-{}.json", ended_.size());
+  write_file(path_ / name, json);
 }
 
 ExitCode RunFolder::run(const std::string& command_line, const std::function<ExitCode()>& work) {

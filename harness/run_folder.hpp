@@ -30,6 +30,9 @@ class RunFolder {
   /// Appends the record and flushes it to the disk. Throws WriteError; then the file is as it was before.
   void add(const Record& record);
 
+  /// trace.json of the last record's case, trace-2.json and so on of later ones. Throws WriteError.
+  void add_trace(std::string_view json);
+
   /// Does the work, then writes summary.json and junit.xml about the records made, also when the work throws.
   /// Returns what the work returns. Throws what it throws; else, where they cannot be written, WriteError.
   ExitCode run(const std::string& command_line, const std::function<ExitCode()>& work);

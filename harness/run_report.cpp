@@ -24,16 +24,50 @@ Row throughput(const Trained& trained) {
                                     (*rate)[1], (*rate)[0], (*rate)[2], trained.steps.size() - 1)};
 }
 
+/// NaN where it was not measured.
+double figure(const Record& record, std::string_view name) {
+  const auto found = std::ranges::find(record.figures, name, &Figures::value_type::first);
+  return found == record.figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
 /// Nothing unless it was measured.
 std::vector<Row> twin(const Record& record) {
-  const auto figure = [&](std::string_view name) {
-    const auto found = std::ranges::find(record.figures, name, &Figures::value_type::first);
-    return found == record.figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-  };
-  const double median = figure("twin_efficiency_median");
+  const double median = figure(record, "twin_efficiency_median");
   if (std::isnan(median)) return {};
-  return {{"twin", fmt::format("{:.3f} of the speed of {} independent one-rank runs ({:.3f} to {:.3f})", median,
-                               record.ranks, figure("twin_efficiency_low"), figure("twin_efficiency_high"))}};
+  return {{"twin",
+           fmt::format("{:.3f} of the speed of {} independent one-rank runs ({:.3f} to {:.3f})", median, record.ranks,
+                       figure(record, "twin_efficiency_low"), figure(record, "twin_efficiency_high"))}};
+}
+
+/// What the recorded steps say.
+std::vector<Row> timing(const Record& record) {
+  const auto of = [&](std::string_view name) { return figure(record, name); };
+  if (std::isnan(of("time_compute_share"))) return {};
+  std::vector<Row> rows;
+  rows.push_back(
+      {"time", fmt::format("{:.1f} % compute, {:.1f} % communication, {:.1f} % wait, {:.1f} % copy, {:.1f} % host",
+                           100 * of("time_compute_share"), 100 * of("time_communication_share"),
+                           100 * of("time_wait_share"), 100 * of("time_copy_share"), 100 * of("time_host_share"))});
+  if (record.ranks > 1)
+    rows.push_back(
+        {"replay",
+         fmt::format("{:.0f} tokens/s (quartiles {:.0f} to {:.0f}) where each rank has a device, of "
+                     "{:.0f} operations with {}; {:.2f} of the wall's time",
+                     of("tokens_per_second_replay_median"), of("tokens_per_second_replay_lower_quartile"),
+                     of("tokens_per_second_replay_upper_quartile"), of("replay_operations"),
+                     of("replay_processor_time") == 1 ? "processor time" : "wall time", of("replay_over_wall"))});
+  std::string bubble;
+  for (const char* kind : {"formula", "replay", "wall"}) {
+    const double fraction = of(fmt::format("bubble_{}_fraction", kind));
+    if (std::isnan(fraction)) continue;
+    bubble += fmt::format("{}{} {:.1f} %", bubble.empty() ? "" : ", ", kind, 100 * fraction);
+  }
+  if (!bubble.empty()) rows.push_back({"bubble", bubble + " of the pipeline's time"});
+  if (const double mfu = of("mfu"); !std::isnan(mfu))
+    rows.push_back(
+        {"MFU", fmt::format("{:.1f} % of {:.1f} GFLOP/s a rank (f32 matmul 2048^3 on one thread, best of 10)",
+                            100 * mfu, 1e-9 * of("peak_flops_per_second"))});
+  return rows;
 }
 
 Row learning_row(const Learning& learned) {
@@ -135,6 +169,7 @@ std::string report(const Record& record, const workload::Workload& workload, con
   std::vector<Row> rows;
   if (!trained.steps.empty()) {
     rows.push_back(throughput(trained));
+    for (auto& row : timing(record)) rows.push_back(std::move(row));
     for (auto& row : twin(record)) rows.push_back(std::move(row));
     if (const auto learned = learning(workload, trained.steps)) rows.push_back(learning_row(*learned));
   }

@@ -54,10 +54,17 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
     for (std::int64_t step = 1; step <= job.workload.steps; ++step) {
       if (first) stop_if_interrupted();
       const auto start = std::chrono::steady_clock::now();
-      const workload::Batch batch = workload::batch(job.workload, corpus, step);
-      const engine::StepResult result = trainer.step(batch, [first] {
-        if (first) stop_if_interrupted();
-      });
+      device.spans().turn(job.record_spans && step > 1 && step <= 1 + most_recorded_steps);
+      workload::Batch batch;
+      engine::StepResult result;
+      {
+        const Recorded recorded(device.spans(), StepSpan{{}, step});
+        batch = workload::batch(job.workload, corpus, step);
+        result = trainer.step(batch, [first] {
+          if (first) stop_if_interrupted();
+        });
+      }
+      device.spans().turn(false);
       peak.stop(device.memory());
       if (first) {
         trained.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -78,9 +85,12 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
       if (step >= watcher.observed_steps && result.skipped == engine::Skipped::non_finite) break;
     }
     ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(peak, device, world.traffic(), trainer);
+    if (job.record_spans) trained.spans.at(static_cast<std::size_t>(world.rank())) = device.spans().take();
   };
   comm::ThreadsOptions threads = engine::threads_for(plan, job.threads);
   threads.poll = stop_if_interrupted;
+  if (job.record_spans) trained.spans.resize(ranks.size());
+  trained.send_depth = threads.send_depth;
   try {
     comm::run_threads(plan.mesh.ranks(), threads, [&](comm::World& world) {
       try {

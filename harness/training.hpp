@@ -18,12 +18,16 @@
 
 namespace shardproof::harness {
 
+/// Of a training, enough for quartiles.
+inline constexpr std::int64_t most_recorded_steps = 20;
+
 struct TrainingJob {
   workload::Workload workload;  ///< with the strategy's program keys
   Track track = Track::native;
   plan::Strategy strategy = {};
   std::int64_t device_memory_bytes = MemoryLedger::unlimited;  ///< of each rank
   bool poison = false;
+  bool record_spans = false;  ///< of the steps after the first, at most most_recorded_steps
   comm::ThreadsOptions threads = {};
   engine::Tamper tamper = {};
 };
@@ -41,6 +45,8 @@ struct Trained {
   std::vector<engine::StepResult> steps;
   std::vector<double> seconds;  ///< of each step on rank 0, with making its batch
   Counts ledgers, forms;
+  std::vector<Spans> spans = {};  ///< of each rank; empty unless recorded
+  std::int64_t send_depth = 0;
 };
 
 /// Trains all steps of the workload, or up to the first step after the observed ones that is skipped as non-finite.

@@ -20,6 +20,7 @@
 #include "harness/run_report.hpp"
 #include "harness/signals.hpp"
 #include "harness/text.hpp"
+#include "harness/trace.hpp"
 #include "harness/twin.hpp"
 #include "kernels/core/errors.hpp"
 
@@ -135,6 +136,7 @@ ExitCode work(const Request& request, const workload::Corpus& corpus, Record& re
   record.figures.emplace_back("seconds",
                               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   folder.add(record);
+  if (!trained.spans.empty()) folder.add_trace(chrome_trace(trained.spans));
   say(stdout, report(record, request.job.workload, trained) + fmt::format("results     {}\n", folder.path().string()));
   if (code != ExitCode::pass) say(stderr, fmt::format("shardproof: {}rerun: {}\n", printable(failure), record.rerun));
   return std::ferror(stdout) ? worst({code, ExitCode::write_failed}) : code;

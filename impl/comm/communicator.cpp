@@ -13,6 +13,11 @@ std::string_view name_of(Operator op) {
   return names[static_cast<std::size_t>(op)];
 }
 
+const Tensor& payload(const Call& call) {
+  const bool gives = call.kind == Kind::reduce_scatter || call.kind == Kind::all_to_all || call.kind == Kind::send;
+  return gives ? call.input : call.output;
+}
+
 std::string print(const Tag& tag) {
   std::string text;
   if (tag.stage >= 0) text += ", stage " + std::to_string(tag.stage);
@@ -22,12 +27,38 @@ std::string print(const Tag& tag) {
 
 namespace {
 
+/// Names the channel and its members in recorded spans.
+std::string label_of(const Group& group, std::string_view channel) {
+  std::string label = group.axis + " " + std::string(channel) + " of ranks";
+  for (const auto member : group.members) label += " " + std::to_string(static_cast<int>(member));
+  return label;
+}
+
+void execute(Channel& channel, KernelScope& scope, const Call& call, const std::shared_ptr<const std::string>& label) {
+  auto& log = scope.device().spans();
+  if (!log.on()) return channel.execute(scope, call);
+  const auto& group = channel.group();
+  const Recorded recorded(log, ExchangeSpan{{},
+                                            name_of(call.kind),
+                                            call.purpose,
+                                            label,
+                                            group.size(),
+                                            group.place,
+                                            call.peer,
+                                            call.number,
+                                            call.kind == Kind::barrier ? 0 : payload(call).bytes()});
+  channel.execute(scope, call);
+}
+
 bool is_integer(Dtype dtype) { return dtype == Dtype::i64 || dtype == Dtype::i32 || dtype == Dtype::u8; }
 
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<Channel> channel)
-    : channel_(std::move(channel)), sent_(group().members.size()), received_(group().members.size()) {}
+    : channel_(std::move(channel)),
+      label_(std::make_shared<const std::string>(label_of(group(), group().channel))),
+      sent_(group().members.size()),
+      received_(group().members.size()) {}
 
 void Communicator::require(bool ok, const Call& call, std::string_view what) const {
   if (ok) return;
@@ -51,8 +82,9 @@ Work Communicator::submit(Queue& queue, Call call) {
   const auto peer = static_cast<std::size_t>(call.peer);
   call.number = ++(call.kind == Kind::send ? sent_[peer] : call.kind == Kind::receive ? received_[peer] : collectives_);
   const auto name = name_of(call.kind);
-  queue.submit(name,
-               [channel = channel_, call = std::move(call)](KernelScope& scope) { channel->execute(scope, call); });
+  queue.submit(name, [channel = channel_, call = std::move(call), label = label_](KernelScope& scope) {
+    execute(*channel, scope, call, label);
+  });
   return Work(queue.record());
 }
 
@@ -66,7 +98,7 @@ Work Communicator::all_reduce(Queue& queue, const Accumulator& sum, std::string_
   Call call{.kind = Kind::all_reduce, .purpose = purpose, .number = collectives_ + 1};
   const bool exact = sum.dtype() == Dtype::fixed;
   collectives_ += exact ? 2 : 1;
-  queue.submit(name_of(call.kind), [channel = channel_, call, sum, exact](KernelScope& scope) mutable {
+  queue.submit(name_of(call.kind), [channel = channel_, call, sum, exact, label = label_](KernelScope& scope) mutable {
     AccumulatorExchange exchange(scope, sum);
     double total_bound = exchange.bound();
     if (exact) {
@@ -74,14 +106,14 @@ Work Communicator::all_reduce(Queue& queue, const Accumulator& sum, std::string_
       bounds.output = scope.allocate({"bounds", Dtype::f64, {1}, Category::communication});
       bounds.internal = true;
       *scope.write<double>(bounds.output) = total_bound;
-      channel->execute(scope, bounds);
+      execute(*channel, scope, bounds, label);
       total_bound = *scope.read<double>(bounds.output);
       ++call.number;
     }
     call.output = exchange.begin(total_bound);
     call.two_lanes = call.output.dtype() != sum.dtype();
     call.overflow = exchange.overflow();
-    channel->execute(scope, call);
+    execute(*channel, scope, call, label);
     exchange.end();
   });
   return Work(queue.record());

@@ -45,9 +45,13 @@ struct Call {
   bool two_lanes = false;   ///< half of the bytes are a second lane; the ledger counts them under that purpose
 };
 
+/// The tensor whose bytes the traffic ledger counts; empty for a barrier.
+const Tensor& payload(const Call& call);
+
 /// The members of a group and one rank's place in it.
 struct Group {
-  std::string axis;  ///< "tp", "dp", ..., as errors and the traffic ledger write it
+  std::string axis;     ///< "tp", "dp", ..., as errors and the traffic ledger write it
+  std::string channel;  ///< one of the group's
   std::vector<Rank> members;
   std::int64_t place = 0;  ///< members[place] is this rank
 
@@ -121,6 +125,7 @@ class Communicator {
   void require_counts(const Call& call, const std::vector<std::int64_t>& counts, const Tensor& tensor) const;
 
   std::shared_ptr<Channel> channel_;  // kernels that still wait in a queue hold it too
+  std::shared_ptr<const std::string> label_;
   std::int64_t collectives_ = 0;
   std::vector<std::int64_t> sent_, received_;  // to and from each member
 };

@@ -25,11 +25,6 @@ std::int64_t begin_of(std::int64_t elements, std::int64_t n, std::int64_t k) {
   return k * (elements / n) + std::min(k, elements % n);
 }
 
-const Tensor& payload(const Call& call) {
-  const bool gives = call.kind == Kind::reduce_scatter || call.kind == Kind::all_to_all || call.kind == Kind::send;
-  return gives ? call.input : call.output;
-}
-
 }  // namespace
 
 struct ThreadChannel::Buffers {
@@ -41,7 +36,7 @@ struct ThreadChannel::Buffers {
 
 ThreadChannel::ThreadChannel(ThreadBoard& board, std::int64_t place, TrafficLedger& traffic)
     : board_(board),
-      group_{board.axis, board.members, place},
+      group_{board.axis, board.channel, board.members, place},
       delays_(board.state.options.delays, board.members[static_cast<std::size_t>(place)], board.axis, board.channel),
       traffic_(traffic) {
   const std::lock_guard lock(board.state.mutex);

@@ -40,23 +40,22 @@ void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram&
   using plan::ActionKind;
   for (const auto& action : actions) {
     const auto [stage, kind, microbatch] = action;
-    switch (kind) {
-      case ActionKind::forward:
-        give(Way::forward, stage, microbatch,
-             program.forward(stage, microbatch, take(Way::forward, stage, microbatch, program)));
-        break;
-      case ActionKind::backward_input:
-        give(Way::backward, stage, microbatch,
-             program.backward_input(stage, microbatch, take(Way::backward, stage, microbatch, program)));
-        break;
-      case ActionKind::backward_weight: program.backward_weight(stage, microbatch); break;
-      case ActionKind::backward:
-        give(Way::backward, stage, microbatch,
-             program.backward(stage, microbatch, take(Way::backward, stage, microbatch, program)));
-        break;
-      case ActionKind::update:
-        throw NotSupported("pipeline: " + plan::print(action) + ": updates inside of a schedule are not executed");
+    if (kind == ActionKind::update)
+      throw NotSupported("pipeline: " + plan::print(action) + ": updates inside of a schedule are not executed");
+    const Way way = kind == ActionKind::forward ? Way::forward : Way::backward;
+    const bool passes_on = kind != ActionKind::backward_weight;
+    Tensor tensor = passes_on ? take(way, stage, microbatch, program) : Tensor();
+    {
+      const Recorded recorded(queue_.device().spans(), ActionSpan{{}, plan::letter_of(kind), stage, microbatch});
+      switch (kind) {
+        case ActionKind::forward: tensor = program.forward(stage, microbatch, std::move(tensor)); break;
+        case ActionKind::backward_input: tensor = program.backward_input(stage, microbatch, std::move(tensor)); break;
+        case ActionKind::backward_weight: program.backward_weight(stage, microbatch); break;
+        case ActionKind::backward: tensor = program.backward(stage, microbatch, std::move(tensor)); break;
+        case ActionKind::update: break;
+      }
     }
+    if (passes_on) give(way, stage, microbatch, tensor);
     done(action);
   }
   for (const auto& way : handed_) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/core/memory_ledger.hpp"
+#include "kernels/core/span_log.hpp"
 
 namespace shardproof {
 
@@ -43,6 +44,7 @@ class Device {
   bool poison() const { return options_.poison; }
   MemoryLedger& memory() { return memory_; }
   FlopLedger& flops() { return flops_; }
+  SpanLog& spans() { return spans_; }
 
   /// Whether any kernel since the last clear_overflow() raised overflow: line 5 of the step's end asks it. Neither this
   /// nor FlopLedger::set_recomputing is ordered with queues: the host calls them while the device's queues are idle, a
@@ -55,6 +57,7 @@ class Device {
   DeviceOptions options_;
   MemoryLedger memory_;
   FlopLedger flops_;
+  SpanLog spans_;
   std::atomic<bool> overflow_ = false;
 };
 

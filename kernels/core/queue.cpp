@@ -116,6 +116,7 @@ bool Event::wait(std::stop_token stop) const {
 
 void Queue::run(Device& device, std::string_view name, const Kernel& kernel) {
   require_arithmetic();
+  const Recorded recorded(device.spans(), KernelSpan{{}, name});
   KernelScope scope(device, name);
   kernel(scope);
   scope.close();

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/timing.hpp"
+
+#include <functional>
+#include <string>
+
+#include "harness/figures.hpp"
+#include "harness/peak.hpp"
+#include "harness/predict/bubble.hpp"
+#include "harness/predict/flops.hpp"
+#include "harness/time_account.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+/// Of a step: below, utilisation says nothing, and the peak takes longer than the training.
+constexpr double least_flops_of_mfu = 1e9;
+
+class Adder {
+ public:
+  explicit Adder(Figures& figures) : figures_(figures) {}
+  void one(const std::string& name, double value) { figures_.emplace_back(name, value); }
+  void three(const std::string& name, std::vector<double> values) {
+    if (values.empty()) return;
+    const auto q = quartiles(std::move(values));
+    one(name + "_lower_quartile", q[0]);
+    one(name + "_median", q[1]);
+    one(name + "_upper_quartile", q[2]);
+  }
+
+ private:
+  Figures& figures_;
+};
+
+/// Shares of all ranks' time together.
+void add_shares(std::span<const Spans> ranks, Adder& add) {
+  TimeAccount sum;
+  for (const auto& steps : time_accounts(ranks))
+    for (const auto& step : steps) {
+      sum.compute += step.compute, sum.copy += step.copy, sum.communication += step.communication;
+      sum.wait += step.wait, sum.host += step.host;
+    }
+  add.one("time_compute_share", sum.compute / sum.total());
+  add.one("time_copy_share", sum.copy / sum.total());
+  add.one("time_communication_share", sum.communication / sum.total());
+  add.one("time_wait_share", sum.wait / sum.total());
+  add.one("time_host_share", sum.host / sum.total());
+}
+
+void add_bubble(const std::string& kind, const std::vector<PipelinePart>& parts, std::int64_t ranks, Adder& add) {
+  std::vector<double> fractions, overheads;
+  for (const auto& part : parts) {
+    fractions.push_back(part.bubble_fraction(ranks));
+    overheads.push_back(part.bubble_overhead(ranks));
+  }
+  if (parts.empty()) return;
+  add.one("bubble_" + kind + "_fraction", quartiles(fractions)[1]);
+  add.one("bubble_" + kind + "_overhead", quartiles(overheads)[1]);
+}
+
+}  // namespace
+
+void add_timing(const TrainingJob& job, const Trained& trained, const TimingOptions& options, Record& record) {
+  if (trained.spans.empty() || trained.spans.front().steps.empty()) return;
+  const std::span<const Spans> ranks = trained.spans;
+  const auto count = std::ssize(ranks);
+  Adder add(record.figures);
+  std::vector<double> wall;
+  for (const auto& step : ranks[0].steps) wall.push_back(1e-9 * static_cast<double>(step.end - step.start));
+  add.three("step_seconds", wall);
+  add_shares(ranks, add);
+
+  const bool crowded = count > options.processors;
+  const auto replayed =
+      replay_recorded(ranks, {.processor_time = crowded, .fabric = options.fabric, .send_depth = trained.send_depth});
+  std::vector<double> rates, ratios;
+  for (std::size_t k = 0; k < replayed.step_seconds.size(); ++k) {
+    const auto step = static_cast<std::size_t>(ranks[0].steps[k].step - 1);
+    if (trained.steps[step].skipped == engine::Skipped::no)
+      rates.push_back(static_cast<double>(trained.steps[step].tokens) / replayed.step_seconds[k]);
+    ratios.push_back(replayed.step_seconds[k] / wall[k]);
+  }
+  add.three("tokens_per_second_replay", std::move(rates));
+  add.one("replay_over_wall", quartiles(std::move(ratios))[1]);
+  add.one("replay_operations", static_cast<double>(replayed.operations));
+  add.one("replay_processor_time", crowded ? 1 : 0);
+
+  if (const double flops = predict::flops(job.workload, job.workload.batch).total();
+      job.track == Track::native && flops >= least_flops_of_mfu) {
+    const double peak = measured_peak();
+    add.one("peak_flops_per_second", peak);
+    add.one("mfu", flops / quartiles(wall)[1] / (peak * static_cast<double>(count)));
+  }
+
+  const auto& strategy = job.strategy;
+  if (strategy.pp == 1) return;
+  if (const auto form = predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches)) {
+    add.one("bubble_formula_fraction", predict::bubble_fraction(*form));
+    add.one("bubble_formula_overhead", *form);
+  }
+  add_bubble("replay", replayed.pipeline, count, add);
+  if (!crowded) add_bubble("wall", pipeline_on_wall(ranks), count, add);
+}
+
+}  // namespace shardproof::harness
