@@ -141,6 +141,9 @@ Candidate::Candidate(const fs::path& folder, CandidateMap map) : folder_(folder)
   std::error_code error;
   if (!fs::is_directory(folder, error)) throw BadInput(fmt::format("{}: there is no such folder", folder.string()));
   for (const auto& file : map_.files) steps_.push_back(steps_of(folder, file));
+  for (const auto& [tensor, recipe] : map_.tensors)
+    for (const Source& source : recipe.sources)
+      for (const char* kind : {"gradient/", "parameter/"}) wanted_.insert(kind + source.name);
   if (std::ranges::all_of(steps_, &std::set<std::int64_t>::empty))
     throw BadInput(
         fmt::format("{}: it holds no step: {} is not there", folder.string(), file_of_step(map_.files[0], 1)));
@@ -193,9 +196,9 @@ const Entry* Candidate::find(const std::string& name, std::optional<std::size_t>
   }
   taken_.insert(name);
   if (first != nullptr) return first;
-  std::vector<std::string> names;
-  for (const auto& f : open_)
-    for (const Entry& entry : f.entries) names.push_back(entry.name);
+  std::vector<std::string> names;  // those that nothing else is taken from
+  for (const std::string& there : extra())
+    if (!wanted_.contains(there)) names.push_back(there);
   taken.missing = true;
   taken.problem =
       fmt::format("missing: there is no \"{}\" in {}", name, file_of_step(map_.files[file.value_or(0)], step_));

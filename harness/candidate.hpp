@@ -64,7 +64,7 @@ class Candidate {
   std::vector<std::set<std::int64_t>> steps_;  // of each file
   std::int64_t step_ = 0;
   std::vector<safetensors::File> open_;
-  std::set<std::string> taken_;
+  std::set<std::string> taken_, wanted_;  // names: of the open step's, and of all that the map takes
 };
 
 /// The elements, each exactly: any double holds a float, a half or a bfloat16. Empty for another type.

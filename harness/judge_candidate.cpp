@@ -289,7 +289,7 @@ std::string meaning_of(double ratio, const plan::Strategy& s) {
   const auto equal = [](const Sizes& among, double size) {
     std::vector<std::string> found;
     for (const auto& [name, value] : among)
-      if (value > 1 && std::fabs(size - static_cast<double>(value)) <= 1e-4 * size)
+      if (value > 1 && std::fabs(size - static_cast<double>(value)) <= 1e-4 * static_cast<double>(value))
         found.push_back(fmt::format("{} is {}", name, value));
     return workload::joined(found, ", ");
   };

@@ -78,9 +78,10 @@ def states(optimizer, trained):
     """Of the oracle's names; none before the first update."""
     found = {}
     for name, parameter in trained.items():
+        of_parameter = optimizer.state.get(parameter, {})
         for ours, theirs in STATES.items():
-            if theirs in optimizer.state.get(parameter, {}):
-                found |= arrays("state", {f"{name}.{ours}": optimizer.state[parameter][theirs]})
+            if of_parameter.get(theirs) is not None:
+                found |= arrays("state", {f"{name}.{ours}": of_parameter[theirs]})
     return found
 
 
@@ -107,10 +108,10 @@ def train(rank, ranks, args):
         for parameter in trained.values():
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         written = arrays("gradient", {name: parameter.grad for name, parameter in trained.items()})
-        if count > 0:
+        norm, factor = clip([parameter.grad for parameter in trained.values()], w["clip"])
+        written |= {"norm": numpy.array([norm]), "clip": numpy.array([factor])}
+        if count > 0:  # else there is no loss, and no update
             written["loss"] = numpy.array([total.item()])
-            norm, factor = clip([parameter.grad for parameter in trained.values()], w["clip"])
-            written |= {"norm": numpy.array([norm]), "clip": numpy.array([factor])}
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(w, step) * (2 if args.fault == "rate" else 1)
             optimizer.step()
