@@ -79,6 +79,11 @@ bool parse(std::span<const std::string> args, Request& request) {
   if (request.about.track != Track::f64)
     throw BadInput(fmt::format("{}: it is an export of --track {}; only one of --track f64 judges others", oracle,
                                name_of(request.about.track)));
+  if (request.about.workload.hidden == 1)
+    throw BadInput(
+        fmt::format("{}: its workload has hidden=1: the layer norm of one feature is constant, and what is left "
+                    "of the gradients before it are roundings, for which there is no yardstick",
+                    oracle));
   const auto parameters = workload::parameters(request.about.workload);
   request.map = map.empty() ? plain_map(parameters) : parse_candidate_map(read_file(map, 1 << 26), map, parameters);
   std::vector<std::string> line = {"judge"};

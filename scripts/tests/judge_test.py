@@ -169,6 +169,8 @@ class Hostile(Judge):
         self.judge(USAGE, GOOD, oracle=self.folder / "none", says="export.json")
         exact = export("exact", "tiny", track="exact")
         self.judge(USAGE, GOOD, oracle=exact, says="only one of --track f64 judges others")
+        constant = export("constant", "tiny", "hidden=1", "heads=1", "kv_heads=1")
+        self.judge(USAGE, constant, oracle=constant, says="its workload has hidden=1")
         bare = self.folder / "bare"
         shutil.copytree(ORACLE, bare)
         (bare / "yardstick.safetensors").unlink()
