@@ -2,14 +2,17 @@
 #include "harness/export.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/export_file.hpp"
 #include "harness/export_folder.hpp"
+#include "harness/export_reader.hpp"
+#include "harness/judge_expectation.hpp"
+#include "harness/judge_yardstick.hpp"
 #include "harness/signals.hpp"
 #include "kernels/core/files.hpp"
 #include "kernels/core/safetensors.hpp"
@@ -88,29 +91,59 @@ File step_file(const TrainingJob& job, const Metadata& metadata, const workload:
   return file;
 }
 
-/// The two oracles beside each other; adds the greatest difference of each tensor of the step.
-class Yardstick {
+/// Fewer for large models: their tensors have elements enough to show float's error in two draws, and every draw is a
+/// training of its own.
+std::int64_t yardstick_draws(const workload::Workload& workload) {
+  std::int64_t elements = 0;
+  for (const auto& p : workload::parameters(workload)) elements += p.elements();
+  return std::clamp<std::int64_t>((1 << 22) / std::max<std::int64_t>(elements, 1), 2, most_draws);
+}
+
+/// The oracle in double beside several in float, each trained on its own; adds the greatest difference of each tensor
+/// of the step.
+class YardstickRuns {
  public:
-  Yardstick(const TrainingJob& job, const Metadata& metadata) : file_{.metadata = metadata, .entries = {}} {
-    for (std::size_t i = 0; i < 2; ++i)
-      oracles_[i] = reference::make_oracle(job.workload, i == 0 ? Track::f64 : Track::native);
+  YardstickRuns(const TrainingJob& job, const Metadata& metadata) : file_{.metadata = metadata, .entries = {}} {
+    exact_ = reference::make_oracle(job.workload, Track::f64);
+    for (std::int64_t draw = 0; draw < yardstick_draws(job.workload); ++draw) {
+      auto& rough = rough_.emplace_back(reference::make_oracle(job.workload, Track::native));
+      for (const auto& p : workload::parameters(job.workload)) {
+        const auto values = workload::initial_values(job.workload, p);
+        rough->set(Observed::parameter, p.name, moved_by_an_ulp(values, p.name, draw, 0));
+      }
+    }
   }
   void step(const workload::Batch& batch) {
-    stop_if_interrupted();
-    const auto exact = oracles_[0]->step(batch), rounded = oracles_[1]->step(batch);
+    const auto exact = exact_->step(batch);
+    std::map<ObservableKey, double> greatest;
+    std::set<ObservableKey> missing;  // skipped by one of them
+    for (const auto& oracle : rough_) {
+      stop_if_interrupted();
+      const auto observables = oracle->step(batch);
+      const auto rough = index_of(observables);
+      for (const Observable& e : exact) {
+        const ObservableKey key{e.kind, e.name};
+        const auto r = rough.find(key);
+        if (r == rough.end() || size_of(r->second->values) != size_of(e.values)) {
+          missing.insert(key);
+          continue;
+        }
+        const double error = greatest_difference(as_doubles(e.values), as_doubles(r->second->values));
+        double& most = greatest[key];
+        if (!(error <= most)) most = error;  // a NaN stays
+      }
+    }
     for (const Observable& e : exact) {
-      const auto r = std::ranges::find_if(rounded, [&](const auto& o) { return o.kind == e.kind && o.name == e.name; });
-      if (r == rounded.end() || size_of(r->values) != size_of(e.values)) continue;  // skipped by one of the two
-      const auto a = as_doubles(e.values), b = as_doubles(r->values);
-      double greatest = 0;
-      for (std::size_t i = 0; i < a.size(); ++i) greatest = std::max(greatest, std::fabs(a[i] - b[i]));
-      file_.entries.push_back(entry(fmt::format("f32/{}/{}", batch.step, key_of(e)), {1}, std::vector{greatest}));
+      const ObservableKey key{e.kind, e.name};
+      if (missing.contains(key)) continue;
+      file_.entries.push_back(entry(fmt::format("f32/{}/{}", batch.step, key_of(e)), {1}, std::vector{greatest[key]}));
     }
   }
   const File& file() const { return file_; }
 
  private:
-  std::array<std::unique_ptr<reference::Oracle>, 2> oracles_;
+  std::unique_ptr<reference::Oracle> exact_;
+  std::vector<std::unique_ptr<reference::Oracle>> rough_;
   File file_;
 };
 
@@ -126,14 +159,13 @@ Exported export_run(const TrainingJob& job, const workload::Corpus& corpus, cons
   }
   safetensors::write(out.path() / "initial.safetensors", initial);
 
-  std::optional<Yardstick> measured;
+  std::optional<YardstickRuns> measured;
   if (yardstick) measured.emplace(job, metadata);
   Digest digest;
   const auto observe = [&](const workload::Batch& batch, const engine::Observation& seen) {
     const auto& shown = seen.observables;
     digest.add(shown);
-    safetensors::write(out.path() / fmt::format("step-{:04}.safetensors", batch.step),
-                       step_file(job, metadata, batch, shown));
+    safetensors::write(out.path() / export_step_name(batch.step), step_file(job, metadata, batch, shown));
     if (measured) measured->step(batch);
   };
   const auto trained = train(job, corpus, {.observed_steps = job.workload.steps, .observe = observe, .step = {}});

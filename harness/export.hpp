@@ -6,7 +6,10 @@
 //   step-0001.safetensors   tokens, labels, documents i32 [samples, T]; label_mask u8 (1: the position has a label);
 //                           dropout_mask/SITE u8, where dropout is on; loss ([0]: null), norm, clip f64; skipped i64;
 //                           gradient/NAME, parameter/NAME, state/NAME
-//   yardstick.safetensors   f32/STEP/KIND/NAME f64 [1]: max |oracle(float) - oracle(double)| of that tensor
+//   yardstick.safetensors   f32/STEP/KIND/NAME f64 [1]: max |oracle(float) - oracle(double)| of that tensor, each
+//   trained
+//                           on its own; the greatest of 16 draws (of models with over 2^18 parameters fewer, at least
+//                           2): from the parameters as they are, then from ones moved by a unit in the last place
 //
 // Tensors are F64 in their logical shape, whole: `global_offset` 0 in every dimension. Gradients are unscaled, divided
 // by the loss scale. In `exact` a double may not hold all bits of a Q23.40, so raw/KIND/NAME i64 has the scaled

@@ -44,6 +44,11 @@ void Fields::wrong_type(const std::string& key, std::string_view wanted) {
   report(fmt::format("\"{}\" must be {}, not {}", key, wanted, object_.find(key)->type_name()));
 }
 
+bool Fields::has(const std::string& key) {
+  known_.push_back(key);
+  return object_.contains(key);
+}
+
 std::string Fields::text(const std::string& key) {
   const ordered_json* value = find(key);
   if (value && value->is_string()) return value->get<std::string>();

@@ -23,6 +23,8 @@ class Fields {
  public:
   Fields(const nlohmann::ordered_json& object, std::string origin, std::vector<std::string>& findings);
 
+  /// Whether it is there, for a key that need not be.
+  bool has(const std::string& key);
   std::string text(const std::string& key);
   std::string text_or_null(const std::string& key);
   /// One of the names; the first where it is not.

@@ -60,6 +60,7 @@ std::string print(const Divergence& d) {
     text += fmt::format("; {} of its elements and {} of {} {}s differ", d.outside, d.tensors, d.of, name_of(d.kind));
   }
   if (d.ratio) text += fmt::format("; candidate = {:.6g} x oracle on {} of {}", *d.ratio, d.ratio_tensors, d.tensors);
+  if (!d.ratio_means.empty()) text += ": " + d.ratio_means;
   return text;
 }
 
@@ -198,12 +199,9 @@ struct Judge::Impl {
       const auto ratio = constant_ratio(as_doubles(c.values), as_doubles(o.values), expectation.slack(o));
       if (ratio) ratios.push_back(*ratio);
     }
-    if (!ratios.empty()) {
-      std::ranges::sort(ratios);
-      const double middle = ratios[ratios.size() / 2];
-      d.ratio = middle;
-      d.ratio_tensors =
-          std::ranges::count_if(ratios, [&](double r) { return std::fabs(r - middle) <= 1e-4 * std::fabs(middle); });
+    if (const auto common = common_ratio(std::move(ratios))) {
+      d.ratio = common->ratio;
+      d.ratio_tensors = common->tensors;
     }
     divergence = std::move(d);
     return false;

@@ -70,6 +70,7 @@ struct Divergence {
   std::int64_t of = 0;
   std::optional<double> ratio;     ///< candidate = ratio x oracle on
   std::int64_t ratio_tensors = 0;  ///< so many of the tensors that differ
+  std::string ratio_means = {};    ///< "doubled, dp is 2"; empty where nothing is known
 };
 /// One sentence.
 std::string print(const Divergence& divergence);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/judge_compare.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -130,6 +131,14 @@ std::optional<double> constant_ratio(std::span<const double> candidate, std::spa
     if (!(std::fabs(candidate[i] - ratio * oracle[i]) <= (2 + std::fabs(ratio)) * slack)) return std::nullopt;
   }
   return ratio;
+}
+
+std::optional<CommonRatio> common_ratio(std::vector<double> ratios) {
+  if (ratios.empty()) return std::nullopt;
+  std::ranges::sort(ratios);
+  const double middle = ratios[ratios.size() / 2];
+  return CommonRatio{middle, std::ranges::count_if(
+                                 ratios, [&](double r) { return std::fabs(r - middle) <= 1e-4 * std::fabs(middle); })};
 }
 
 }  // namespace shardproof::harness

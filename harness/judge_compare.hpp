@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "kernels/core/observable.hpp"
 
@@ -32,5 +33,12 @@ double greatest_difference(std::span<const double> a, std::span<const double> b)
 /// c other than 1, where candidate = c x oracle to within `slack` at every element, for tensors in which at least two
 /// elements can tell; c is taken where the oracle is greatest.
 std::optional<double> constant_ratio(std::span<const double> candidate, std::span<const double> oracle, double slack);
+
+/// The median of such constants, and how many of them it is (to 1e-4 of itself); none of none.
+struct CommonRatio {
+  double ratio = 1;
+  std::int64_t tensors = 0;
+};
+std::optional<CommonRatio> common_ratio(std::vector<double> ratios);
 
 }  // namespace shardproof::harness

@@ -9,35 +9,13 @@
 
 #include "harness/judge_update.hpp"
 #include "harness/signals.hpp"
-#include "kernels/core/philox.hpp"
 
 namespace shardproof::harness {
 
 namespace {
 
-/// The same for every tensor, technique and device; judge_test.cpp shows that other orders of summation stay under
-/// half.
-constexpr double yardstick_factor = 8;
-
-/// Draws of float's error: from the parameters as they are, then from parameters that are each moved by a unit in the
-/// last place at most. One draw is no measure of a tensor of few elements: its error is 0 when the roundings happen to
-/// cancel.
-constexpr std::int64_t most_draws = 16;
-
-/// x, or one of its neighbours.
-float moved(float x, std::uint32_t random) {
-  if (random % 3 == 0) return x;
-  return std::nextafter(
-      x, random % 3 == 1 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity());
-}
-
-struct Precision {
-  double unit;    ///< unit roundoff of the candidate
-  double shrink;  ///< from the yardstick, which is float's, to the candidate's precision
-  double tiny;    ///< the smallest positive number
-};
-Precision precision_of(Track track) {
-  return track == Track::f64 ? Precision{0x1p-53, 0x1p-29, 0x1p-1074} : Precision{0x1p-24, 1, 0x1p-149};
+const Precision& precision_of(Track track) {
+  return harness::precision_of(track == Track::f64 ? Dtype::f64 : Dtype::f32);
 }
 
 using workload::Parameter;
@@ -108,12 +86,8 @@ bool Expectation::step(const workload::Batch& batch) {
 bool Expectation::draw() {
   stop_if_interrupted();
   for (const auto& [key, values] : before_) {
-    std::vector<float> rough(values.begin(), values.end());
-    if (draws_ > 0 && key.first == Observed::parameter) {
-      const RandomStream stream(static_cast<std::uint64_t>(draws_), fmt::format("{}.step.{}", key.second, batch_.step));
-      for (std::size_t i = 0; i < rough.size(); ++i) rough[i] = moved(rough[i], stream.word(i));
-    }
-    rough_->set(key.first, key.second, rough);
+    const std::int64_t draw = key.first == Observed::parameter ? draws_ : 0;
+    rough_->set(key.first, key.second, moved_by_an_ulp(values, key.second, draw, batch_.step));
   }
   ++draws_;
   const auto shown = rough_->step(batch_);
@@ -136,43 +110,36 @@ bool Expectation::draw() {
   return true;
 }
 
-double Expectation::summands(Observed kind) const {
-  if (kind == Observed::loss) return static_cast<double>(batch_.label_count);
-  if (kind != Observed::norm && kind != Observed::clip) return 0;
-  double elements = 0;
-  for (const auto& p : parameters_) elements += p.trainable ? static_cast<double>(p.elements()) : 0;
-  return elements;
+Yardstick yardstick_of(const workload::Workload& w, const Precision& precision, const workload::Batch& batch,
+                       const std::vector<Observable>& oracle) {
+  Yardstick yardstick{.precision = precision};
+  yardstick.labels = static_cast<double>(batch.label_count);
+  for (const auto& p : workload::parameters(w))
+    yardstick.elements += p.trainable ? static_cast<double>(p.elements()) : 0;
+  // At most one per token and feature.
+  yardstick.terms = static_cast<double>(batch.size() * w.sequence * std::max({w.hidden, w.mlp_hidden, w.vocab}));
+  for (const auto& o : oracle) {
+    if (o.kind == Observed::gradient)
+      yardstick.model = std::max(yardstick.model, greatest_magnitude(as_doubles(o.values)));
+  }
+  return yardstick;
 }
 
 void Expectation::bound_by_yardstick() {
-  const auto [unit, shrink, tiny] = precision_of(track_);
-  const auto& w = workload_;
-  // Of the sums behind one element of a gradient: at most one per token and feature.
-  const double terms = static_cast<double>(batch_.size() * w.sequence * std::max({w.hidden, w.mlp_hidden, w.vocab}));
-  double model = 0;  // the greatest gradient entry
-  for (const auto& o : observables_) {
-    if (o.kind == Observed::gradient) model = std::max(model, greatest_magnitude(as_doubles(o.values)));
-  }
+  const Yardstick yardstick = yardstick_of(workload_, precision_of(track_), batch_, observables_);
   for (const auto& o : observables_) {
     if (of_update(o)) continue;
     const double greatest = greatest_magnitude(as_doubles(o.values)), e = error_.at({o.kind, o.name});
-    double bound = yardstick_factor * (e * shrink + unit * greatest) + summands(o.kind) * 0x1p-53 * greatest;
-    // A parameter that is used nowhere has no terms.
-    if (o.kind == Observed::gradient && std::ranges::find(parameters_, o.name, &Parameter::name)->used) {
-      // All zero, in double and in every draw: by terms that cancel to the last bit in the oracle's order, as where a
-      // query sees one key only. In another order what is left is a rounding of terms that the model's gradients bound.
-      const bool all_zero = greatest == 0 && e == 0 && draws_ == most_draws;
-      if (all_zero || o.name.ends_with(".attention.key.bias")) bound = std::max(bound, yardstick_factor * unit * model);
-      bound += terms * tiny;
-    }
-    bounds_[{o.kind, o.name}] = {o.kind == Observed::skipped ? 0 : bound};
+    const bool zero = greatest == 0 && e == 0 && draws_ == most_draws;
+    const bool used = o.kind != Observed::gradient || std::ranges::find(parameters_, o.name, &Parameter::name)->used;
+    bounds_[{o.kind, o.name}] = {yardstick.bound(o.kind, o.name, greatest, e, zero, used)};
   }
 }
 
 void Expectation::update(std::int64_t step, const ObservableIndex& candidate) {
   stop_if_interrupted();
   if (scalar_of(*candidate.at({Observed::skipped, "skipped"})) != 0) return expect_no_change(step);
-  const auto [unit, shrink, tiny] = precision_of(track_);
+  const Precision& precision = precision_of(track_);
   const double clip = scalar_of(*candidate.at({Observed::clip, "clip"}));
   std::vector<Values> gradients;
   ++taken_;
@@ -191,7 +158,7 @@ void Expectation::update(std::int64_t step, const ObservableIndex& candidate) {
     input.clip_factor = clip;
     input.learning_rate = workload::learning_rate(workload_, step);
     input.taken = taken_;
-    auto bounds = update_bounds(workload_, p, input, unit + 0x1p-53, tiny);
+    auto bounds = update_bounds(workload_, p, input, precision.unit + 0x1p-53, precision.tiny);
     bounds_[{Observed::parameter, p.name}] = std::move(bounds.parameter);
     if (!states.empty()) bounds_[{Observed::state, states[0]}] = std::move(bounds.first);
     if (states.size() > 1) bounds_[{Observed::state, states[1]}] = std::move(bounds.second);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/judge_compare.hpp"
+#include "harness/judge_yardstick.hpp"
 #include "kernels/core/observable.hpp"
 #include "kernels/core/track.hpp"
 #include "reference/oracle.hpp"
@@ -34,6 +35,10 @@ double scalar_of(const Observable& observable);
 /// Names of the states that the workload's optimizer keeps for a parameter, in the order in which it reads them.
 std::vector<std::string> state_names(const workload::Workload& workload, const workload::Parameter& parameter);
 
+/// Of a step with the batch, of which the oracle shows these.
+Yardstick yardstick_of(const workload::Workload& workload, const Precision& precision, const workload::Batch& batch,
+                       const std::vector<Observable>& oracle);
+
 class Expectation {
  public:
   Expectation(const workload::Workload& workload, Track track);
@@ -57,8 +62,6 @@ class Expectation {
  private:
   bool draw();
   void bound_by_yardstick();
-  /// Terms of one sign whose sum in double the observable is, or follows.
-  double summands(Observed kind) const;
   void expect_no_change(std::int64_t step);
 
   workload::Workload workload_;

@@ -16,6 +16,8 @@ struct UpdateInput {
   double clip_factor = 1;
   double learning_rate = 0;
   std::int64_t taken = 1;  ///< t of the bias corrections: this update included
+  /// Relative errors beside the roundings: of the gradient times the clip factor, and of the bias corrections.
+  double gradient_error = 0, correction_error = 0;
 };
 
 /// Per element; empty for state that the optimizer does not have.

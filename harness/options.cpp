@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/options.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <functional>
@@ -121,6 +122,23 @@ Options& Options::shard(std::int64_t& index, std::int64_t& count) {
 Options& Options::list(const std::string& name, std::vector<std::string>& values, const std::string& what,
                        const std::string& help) {
   state_->add(name, what, help, true, [&values](const std::string& text) { values.push_back(text); });
+  return *this;
+}
+
+Options& Options::choice(const std::string& name, std::string& value, std::span<const std::string> names,
+                         const std::string& help) {
+  std::string what;
+  for (const auto& word : names) what += (what.empty() ? "" : "|") + word;
+  const std::vector<std::string> legal(names.begin(), names.end());
+  state_->add(name, what, help, false, [&value, legal](const std::string& text) {
+    if (std::ranges::find(legal, text) == legal.end()) throw BadInput(unknown("value", text, legal));
+    value = text;
+  });
+  return *this;
+}
+
+Options& Options::notes(const std::string& text) {
+  state_->app.footer(text + "\n\n" + state_->app.get_footer());
   return *this;
 }
 

@@ -38,6 +38,11 @@ class Options {
   /// May be given several times.
   Options& list(const std::string& name, std::vector<std::string>& values, const std::string& what,
                 const std::string& help);
+  /// One of the names.
+  Options& choice(const std::string& name, std::string& value, std::span<const std::string> names,
+                  const std::string& help);
+  /// Lines for --help, above the example.
+  Options& notes(const std::string& text);
   /// The words that are no options.
   Options& words(std::vector<std::string>& values, const std::string& what, const std::string& help);
 

@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/export_file.hpp"
+#include "harness/export_reader.hpp"
 #include "harness/json_fields.hpp"
 #include "harness/options.hpp"
 #include "harness/record.hpp"
 #include "harness/suite.hpp"
 #include "harness/text.hpp"
-#include "harness/tracks.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
@@ -88,50 +87,33 @@ std::int64_t check_summary(const fs::path& path, const std::vector<Record>& reco
 }
 
 std::string tensors(const fs::path& path, const ExportOf& of, bool of_export) {
-  const safetensors::File file = safetensors::read(path);
-  std::vector<std::string> findings;
-  if (file.entries.empty() && !is_export(file)) findings.push_back(path.string() + ": it holds no tensor");
-  if (of_export || is_export(file)) {
-    for (const std::string& finding : export_findings(file, of))
-      findings.push_back(fmt::format("{}: {}", path.string(), finding));
-  }
-  throw_findings(findings);
+  safetensors::File file = of_export ? read_export_file(path, of) : safetensors::read(path);
+  if (!of_export && is_export(file)) file = read_export_file(path, of);
+  if (file.entries.empty()) throw BadInput(path.string() + ": it holds no tensor");
   std::int64_t bytes = 0;
   for (const safetensors::Entry& entry : file.entries) bytes += static_cast<std::int64_t>(entry.bytes.size());
   return counted(file.entries.size(), "tensor") + ", " + print_bytes(bytes);
 }
 
 std::string export_folder(const fs::path& path, const std::string& workload_hash) {
+  const ExportAbout about = read_export_about(path);
+  ExportOf of{.workload_hash = workload_hash.empty() ? about.workload_hash : workload_hash,
+              .track = std::string(name_of(about.track))};
   std::vector<std::string> findings;
-  const std::string origin = (path / "export.json").string();
-  const nlohmann::ordered_json about = parse_object(read_file(path / "export.json"), origin);
-  Fields fields(about, origin, findings);
-  if (const std::string schema = fields.text("schema"); !schema.empty() && schema != export_schema)
-    fields.report(fmt::format("\"schema\" is \"{}\": this program reads \"{}\"", schema, export_schema));
-  ExportOf of{.workload_hash = workload_hash, .track = fields.choice("track", track_names())};
-  if (const std::string hash = fields.text("workload_hash"); workload_hash.empty()) of.workload_hash = hash;
-  const std::int64_t steps = fields.integer("steps", 1);
-  fields.text("strategy");
-  fields.text("digest");
-  fields.number("loss_scale");
-  fields.object("workload");
-  fields.finish();
-  throw_findings(findings);
-
   const auto check = [&](const std::string& name, ExportPart part, std::optional<std::int64_t> step = {}) {
     of.part = part;
     of.step = step;
-    collect(findings, [&] { tensors(path / name, of, true); });
+    collect(findings, [&] { read_export_file(path / name, of); });
   };
   check("initial.safetensors", ExportPart::initial);
-  for (std::int64_t step = 1; step <= steps; ++step) {
-    const std::string name = fmt::format("step-{:04}.safetensors", step);
+  for (std::int64_t step = 1; step <= about.steps; ++step) {
+    const std::string name = export_step_name(step);
     check(name, ExportPart::step, step);
     if (!is_there(path / name)) break;  // the number may be anything
   }
   if (is_there(path / "yardstick.safetensors")) check("yardstick.safetensors", ExportPart::yardstick);
   throw_findings(findings);
-  return "an export of " + counted(steps, "step");
+  return "an export of " + counted(about.steps, "step");
 }
 
 std::string folder(const fs::path& path, const std::string& workload_hash) {

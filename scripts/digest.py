@@ -6,11 +6,13 @@ usage: digest.py FOLDER      prints the digest; exit code 1 where export.json or
 """
 
 import hashlib
+import pathlib
 import sys
 
 import numpy
 
-from exported import Export
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "examples"))
+from oracle_files import Export  # noqa: E402
 
 KINDS = ["loss", "gradient", "norm", "clip", "skipped", "parameter", "state"]
 SCALARS = {"loss": "f64", "norm": "f64", "clip": "f64", "skipped": "i64"}

@@ -26,7 +26,7 @@ ExitCode run(std::span<const std::string> args) {
   named.declare(options);
   options.text("--out", out, "FOLDER", "A new folder for the files")
       .flag("--overwrite", overwrite, "Replace the export that the folder holds")
-      .flag("--no-yardstick", no_yardstick, "Leave out yardstick.safetensors, which takes two runs of the oracle");
+      .flag("--no-yardstick", no_yardstick, "Leave out yardstick.safetensors, which takes up to 17 runs of the oracle");
   if (!options.parse(args)) return ExitCode::pass;
   if (out.empty()) throw BadInput("--out is missing: the folder to write");
 

@@ -24,6 +24,8 @@ class Commands(Cli):
 
     def test_every_example_works(self):
         (self.folder / "suites").symlink_to(SOURCE / "suites")
+        (self.folder / "build").mkdir()
+        (self.folder / "build/candidate").symlink_to("oracle")  # the export's example; an export is a candidate too
         examples = self.expect(PASS, "--help").stdout.split("Examples:\n")[1].split("\n\n")[0].splitlines()
         self.assertGreater(len(examples), 3)
         for example in examples:
