@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds build/cpu/shardproof and trains a GPT on the bytes of a text file, judged by the oracle.
 #   scripts/run.sh [TEXT-FILE] [option of `shardproof run`...]
-# Without --workload: `laptop`, on the text of LICENSE where no other corpus is given. With it: the workload's own corpus.
+# Without --workload and --suite: `laptop`, on the text of LICENSE where no other corpus is given; without any option also
+# the suite `smoke` on the same text: 1, 2 and 4 ranks, compared. With --workload or --suite: that alone, on its corpus.
 # The exit code is the job's.
 set -euo pipefail
 if [[ ${1:-} == -h || ${1:-} == --help ]]; then
-  sed -n '3,6s/^# *//p' "$0"
+  sed -n '3,7s/^# *//p' "$0"
   exit
 fi
 file=
@@ -17,8 +18,10 @@ fi
 cd "$(dirname "$0")/.."
 scripts/install.sh run
 scripts/build.sh cpu shardproof
-if [[ " $* " != *" --workload"* ]]; then
-  set -- --workload laptop "$@"
-  [[ " $* " == *corpus=* ]] || file=${file:-LICENSE}
+if [[ " $* " == *" --workload"* || " $* " == *" --suite"* ]]; then
+  exec build/cpu/shardproof run "$@" ${file:+--set "corpus=$file"}
 fi
-exec build/cpu/shardproof run "$@" ${file:+--set "corpus=$file"}
+[[ " $* " == *corpus=* ]] || file=${file:-LICENSE}
+build/cpu/shardproof run --workload laptop "$@" ${file:+--set "corpus=$file"}
+[[ $# -eq 0 ]] || exit 0
+exec build/cpu/shardproof run --suite smoke --set "corpus=$file"

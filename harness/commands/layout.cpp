@@ -46,7 +46,8 @@ ExitCode run(std::span<const std::string> args) {
   options.words(words, "STRATEGY", "How the workload is spread, as 'dp2 tp2' (list --strategies)")
       .text("--workload", workload, "NAME|FILE", "What is trained: a built-in name (list --workloads) or a JSON file")
       .list("--set", settings, "KEY=VALUE", "Changes a key of the workload (list --keys); may be repeated")
-      .number("--ranks", ranks, 1, std::int64_t{1} << 31, "The axes must multiply to it; dp* takes the rest of it")
+      .number("--ranks", ranks, 1, std::int64_t{1} << 31,
+              "The axes must multiply to it; an axis written dp* takes the rest of it")
       .text("--check", file, "FILE", "Compare this layout with the strategy's instead");
   if (!options.parse(args)) return ExitCode::pass;
   if (words.empty()) throw BadInput("the strategy is missing: as 'dp2 tp2' (list --strategies)");

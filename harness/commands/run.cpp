@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -7,14 +8,14 @@
 #include <fmt/format.h>
 
 #include "harness/budget.hpp"
+#include "harness/case_options.hpp"
 #include "harness/command.hpp"
 #include "harness/disturbance.hpp"
+#include "harness/dry_run.hpp"
 #include "harness/environment.hpp"
-#include "harness/job_options.hpp"
 #include "harness/options.hpp"
-#include "harness/predict/flops.hpp"
-#include "harness/predict/memory.hpp"
 #include "harness/progress.hpp"
+#include "harness/ranking.hpp"
 #include "harness/run_case.hpp"
 #include "harness/run_folder.hpp"
 #include "harness/run_report.hpp"
@@ -31,43 +32,54 @@ extern const Command run_command;
 namespace {
 
 struct Request {
-  TrainingJob job;
+  std::vector<RunCase> cases;
   Disturbance disturbance;
-  std::string case_text, strategy, rerun, out;
-  bool overwrite = false, no_check = false, dry_run = false;
+  std::string rerun, out;
+  bool overwrite = false, no_check = false, dry_run = false, poison = false;
   std::optional<std::int64_t> twin_rounds = {};
+  std::optional<double> seconds = {};
+
+  bool alone() const { return cases.size() == 1; }
 };
 
 // False when only help was asked for.
 bool parse(std::span<const std::string> args, Request& request) {
-  JobOptions named(Track::native);
-  bool poison = false;
+  CaseOptions named;
   DisturbanceOptions disturbance({});
   Options options(run_command);
   named.declare(options);
   options.text("--out", request.out, "FOLDER", "Where results go (default: results/runs/ and the time)")
       .flag("--overwrite", request.overwrite, "Replace the run that the folder holds")
       .flag("--no-check", request.no_check, "Do not judge by the oracle; the record says unchecked")
-      .flag("--poison", poison, "Fill fresh and freed memory with poison and scan every kernel's inputs")
+      .flag("--poison", request.poison, "Fill fresh and freed memory with poison and scan every kernel's inputs")
       .number("--twin", request.twin_rounds, 1, 1000,
               "Also measure so many rounds against independent one-rank runs, as many as there are ranks")
-      .flag("--dry-run", request.dry_run, "Print what the run would need, and train nothing");
+      .duration("--time-budget", request.seconds, "Begin no case after so long, as 90s or 30m")
+      .flag("--dry-run", request.dry_run, "Print what each case would need, and train nothing");
   disturbance.declare(options);
   if (!options.parse(args)) return false;
-
-  request.job = named.job();
+  request.cases = named.cases(request.dry_run);
   request.disturbance = disturbance.disturbance();
-  request.job.threads = request.disturbance.threads();
-  request.job.poison = poison;
-  request.case_text = named.case_text();
-  request.strategy = named.strategy();
-  std::vector<std::string> words = named.words();
+  for (RunCase& one : request.cases) {
+    if (!one.job) continue;
+    one.job->threads = request.disturbance.threads();
+    one.job->poison = request.poison;
+  }
+  if (request.alone() && !request.cases[0].job) throw NotSupported(request.cases[0].refusal);
+  std::vector<std::string> line = {"run"};
+  line.insert(line.end(), args.begin(), args.end());
+  request.rerun = rerun_line(line);
+  return true;
+}
+
+/// The line that runs this case alone.
+std::string rerun_of(const Request& request, const RunCase& one) {
+  std::vector<std::string> words = one.words();
   words.insert(words.begin(), "run");
   if (request.no_check) words.push_back("--no-check");
-  if (poison) words.push_back("--poison");
+  if (request.poison) words.push_back("--poison");
   for (auto& word : words_of(request.disturbance, {})) words.push_back(std::move(word));
-  request.rerun = rerun_line(words);
-  return true;
+  return rerun_line(words);
 }
 
 void print_step(const engine::StepResult& step, std::int64_t steps) {
@@ -79,10 +91,10 @@ void print_step(const engine::StepResult& step, std::int64_t steps) {
       fmt::format("step {:>{}} of {}  loss {}  norm {}\n", step.step, std::to_string(steps).size(), steps, loss, norm));
 }
 
-void add_twin(const Request& request, const workload::Corpus& corpus, Record& record) {
+void add_twin(const TrainingJob& job, std::int64_t rounds, const workload::Corpus& corpus, Record& record) {
   constexpr std::int64_t steps_of_a_round = 5;
   std::vector<double> ratios;
-  for (const TwinRound& round : against_twin(request.job, corpus, *request.twin_rounds, steps_of_a_round))
+  for (const TwinRound& round : against_twin(job, corpus, rounds, steps_of_a_round))
     ratios.push_back(round.efficiency());
   const RatioInterval interval = median_ratio(std::move(ratios));
   record.figures.emplace_back("twin_efficiency_low", interval.low);
@@ -90,97 +102,162 @@ void add_twin(const Request& request, const workload::Corpus& corpus, Record& re
   record.figures.emplace_back("twin_efficiency_high", interval.high);
 }
 
-ExitCode work(const Request& request, const workload::Corpus& corpus, Record& record, RunFolder& folder) {
-  const auto start = std::chrono::steady_clock::now();
-  ExitCode code = ExitCode::pass;
-  std::string failure;
+/// A case that has run, or was refused.
+struct Measured {
+  Record record;
   Trained trained;
-  const std::int64_t steps = request.job.workload.steps, every = (steps + 19) / 20;
-  Progress progress;
-  const auto on_step = [&](const engine::StepResult& step) {
-    if (step.step == 1 || step.step % every == 0 || step.step == steps) {
-      progress.clear();
-      print_step(step, steps);
-    }
-    if (step.step < steps) progress.show(fmt::format("step {} of {}", step.step + 1, steps));
-  };
-  if (!request.no_check) progress.show("judging the first steps");
-  try {
-    trained = run_case(request.job, !request.no_check, corpus, record, on_step);
-    if (record.verdict != Verdict::pass && !request.no_check) {
-      code = exit_code_of(record.verdict);
-      failure = fmt::format("{}: {}\n", name_of(record.verdict), record.reason);
-    }
-    if (const engine::StepResult& last = trained.steps.back(); last.skipped == engine::Skipped::non_finite) {
-      code = worst({code, ExitCode::non_finite});
-      const std::string stopped = fmt::format("training stopped at step {}, which is not finite", last.step);
-      failure += stopped + "\n";
-      if (record.verdict == Verdict::pass || request.no_check) {  // equal to the oracle's, and no success
-        record.verdict = Verdict::fail;
-        record.reason = stopped;
-      }
-    }
-  } catch (const Interrupted&) {
-    throw;  // the case did not end: no record
-  } catch (const std::exception& error) {
+  ExitCode code = ExitCode::pass;
+  std::string failure;  // what stderr says of it
+
+  void fail(const std::exception& error) {
     record.verdict = Verdict::error;
     record.reason = reason_of(error);
     code = exit_code_of(error);
     failure = record.reason + "\n";
   }
-  if (request.twin_rounds && code == ExitCode::pass) {
-    progress.show("measuring against the twin");
-    add_twin(request, corpus, record);
+};
+
+/// Trains and judges; what goes wrong is the record's verdict. Throws Interrupted: the case did not end.
+void train_and_judge(const Request& request, const TrainingJob& job, const workload::Corpus& corpus, Progress& progress,
+                     const std::string& prefix, Measured& measured) {
+  Record& record = measured.record;
+  const std::int64_t steps = job.workload.steps, every = (steps + 19) / 20;
+  const auto on_step = [&](const engine::StepResult& step) {
+    if (request.alone() && (step.step == 1 || step.step % every == 0 || step.step == steps)) {
+      progress.clear();
+      print_step(step, steps);
+    }
+    if (step.step < steps) progress.show(fmt::format("{}step {} of {}", prefix, step.step + 1, steps));
+  };
+  if (!request.no_check) progress.show(prefix + "judging the first steps");
+  try {
+    measured.trained = run_case(job, !request.no_check, corpus, record, on_step);
+    if (record.verdict != Verdict::pass && !request.no_check) {
+      measured.code = exit_code_of(record.verdict);
+      measured.failure = fmt::format("{}: {}\n", name_of(record.verdict), record.reason);
+    }
+    const engine::StepResult& last = measured.trained.steps.back();
+    if (last.skipped == engine::Skipped::non_finite) {
+      measured.code = worst({measured.code, ExitCode::non_finite});
+      const std::string stopped = fmt::format("training stopped at step {}, which is not finite", last.step);
+      measured.failure += stopped + "\n";
+      if (record.verdict == Verdict::pass || request.no_check) {  // equal to the oracle's, and no success
+        record.verdict = Verdict::fail;
+        record.reason = stopped;
+      }
+    }
+    if (request.twin_rounds && measured.code == ExitCode::pass) {
+      progress.show(prefix + "measuring against the twin");
+      add_twin(job, *request.twin_rounds, corpus, record);
+    }
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& error) {
+    measured.fail(error);
   }
-  progress.clear();
-  record.figures.emplace_back("seconds",
-                              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  folder.add(record);
-  if (!trained.spans.empty()) folder.add_trace(chrome_trace(trained.spans));
-  say(stdout, report(record, request.job.workload, trained) + fmt::format("results     {}\n", folder.path().string()));
-  if (code != ExitCode::pass) say(stderr, fmt::format("shardproof: {}rerun: {}\n", printable(failure), record.rerun));
-  return std::ferror(stdout) ? worst({code, ExitCode::write_failed}) : code;
 }
 
-void print_needs(const Request& request) {
-  const workload::Workload& w = request.job.workload;
-  const predict::Memory memory = memory_needed(request.job);
-  const predict::Flops flops = predict::flops(w, largest_batch(w));
-  fmt::print("{}", table({{"case", request.case_text},
-                          {"parameters", fmt::format("{}", predict::parameter_count(w))},
-                          {"memory", ""},
-                          {"  parameter", print_bytes(memory.parameter)},
-                          {"  gradient", print_bytes(memory.gradient)},
-                          {"  optimizer_state", print_bytes(memory.optimizer_state)},
-                          {"  saved", print_bytes(memory.saved)},
-                          {"  total, at least", print_bytes(memory.total())},
-                          {"FLOPs of a step", fmt::format("{:.4g}", flops.total())}}));
+Measured measure(const Request& request, const RunCase& one, const Environment& here, Progress& progress,
+                 const std::string& prefix) {
+  const auto start = std::chrono::steady_clock::now();
+  Measured measured{.record = {.case_text = print(one.value),
+                               .workload = one.value.workload,
+                               .strategy = one.value.strategy,
+                               .ranks = one.value.ranks,
+                               .track = one.value.track,
+                               .delays = static_cast<std::int64_t>(request.disturbance.delays.value_or(0)),
+                               .injections = request.disturbance.injections,
+                               .reason = "did not end",
+                               .rerun = rerun_of(request, one),
+                               .environment = here},
+                    .trained = {},
+                    .failure = {}};
+  Record& record = measured.record;
+  if (!one.job) {
+    record.verdict = Verdict::unsupported;
+    record.reason = one.refusal;
+    return measured;
+  }
+  try {
+    const JudgedPart part = judged_part(*one.job);
+    refuse_too_large(*one.job, request.no_check ? nullptr : &part, here.memory_bytes);
+    const workload::Corpus corpus(one.job->workload);
+    record.workload = one.job->workload.name;
+    record.workload_hash = workload::hash(one.job->workload, corpus);
+    train_and_judge(request, *one.job, corpus, progress, prefix, measured);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& error) {
+    measured.fail(error);
+  }
+  record.figures.emplace_back("seconds",
+                              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return measured;
+}
+
+/// One line about one of many cases.
+std::string line_of(const Record& record, const std::string& prefix) {
+  const auto rate = std::ranges::find(record.figures, "tokens_per_second_median", &Figures::value_type::first);
+  std::string text = fmt::format("{}{}: {}", prefix, record.case_text,
+                                 record.judged == "unchecked" ? "unchecked" : name_of(record.verdict));
+  if (rate != record.figures.end()) text += fmt::format(", {:.0f} tokens/s", rate->second);
+  if (!record.reason.empty() && record.judged != "unchecked") text += ": " + record.reason;
+  return printable(text + "\n");
+}
+
+ExitCode work(const Request& request, const Environment& here, RunFolder& folder) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto gone = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  std::vector<Record> records;
+  std::vector<ExitCode> codes;
+  Progress progress;
+  const std::size_t all = request.cases.size();
+  for (std::size_t k = 0; k < all; ++k) {
+    stop_if_interrupted();
+    if (request.seconds && gone() > *request.seconds) {
+      progress.clear();
+      say(stderr, fmt::format("shardproof: --time-budget is over: {} of {} cases did not run\n", all - k, all));
+      codes.push_back(ExitCode::inconclusive);
+      break;
+    }
+    const std::string prefix = request.alone() ? "" : fmt::format("[{}/{}] ", k + 1, all);
+    Measured measured = measure(request, request.cases[k], here, progress, prefix);
+    const Record& record = measured.record;
+    progress.clear();
+    folder.add(record);
+    if (!measured.trained.spans.empty()) folder.add_trace(chrome_trace(measured.trained.spans));
+    say(stdout,
+        request.alone() ? report(record, request.cases[k].job->workload, measured.trained) : line_of(record, prefix));
+    if (measured.code != ExitCode::pass)
+      say(stderr, fmt::format("shardproof: {}rerun: {}\n", printable(measured.failure), record.rerun));
+    if (record.verdict != Verdict::unsupported) codes.push_back(measured.code);
+    records.push_back(record);
+  }
+  if (!request.alone()) say(stdout, "\n" + printable(ranking(records)));
+  say(stdout, fmt::format("results     {}\n", folder.path().string()));
+  ExitCode code = codes.empty() ? ExitCode::usage : ExitCode::pass;  // nothing but refusals
+  for (const ExitCode one : codes) code = worst({code, one});
+  return std::ferror(stdout) ? worst({code, ExitCode::write_failed}) : code;
 }
 
 ExitCode run(std::span<const std::string> args) {
   Request request;
   if (!parse(args, request)) return ExitCode::pass;
+  if (request.dry_run) {
+    for (const RunCase& one : request.cases)
+      say(stdout, printable(dry_run(one, environment().memory_bytes)) + (request.alone() ? "" : "\n"));
+    return std::ferror(stdout) ? ExitCode::write_failed : ExitCode::pass;
+  }
+  for (const RunCase& one : request.cases)
+    if (request.twin_rounds && one.job) twin_of(*one.job);  // refuses before anything runs
   const Environment here = environment();
-  const JudgedPart part = judged_part(request.job);
-  if (request.twin_rounds) twin_of(request.job);  // refuses before anything runs
-  if (request.dry_run) print_needs(request);
-  refuse_too_large(request.job, request.no_check ? nullptr : &part, here.memory_bytes);
-  const workload::Corpus corpus(request.job.workload);
-  if (request.dry_run) return ExitCode::pass;
-
-  Record record{.case_text = request.case_text,
-                .workload = request.job.workload.name,
-                .workload_hash = workload::hash(request.job.workload, corpus),
-                .strategy = request.strategy,
-                .ranks = request.job.strategy.ranks(),
-                .track = request.job.track,
-                .delays = static_cast<std::int64_t>(request.disturbance.delays.value_or(0)),
-                .injections = request.disturbance.injections,
-                .reason = "did not end",
-                .rerun = request.rerun,
-                .environment = here};
+  if (request.alone()) {  // a case that cannot run leaves no folder behind
+    const JudgedPart part = judged_part(*request.cases[0].job);
+    refuse_too_large(*request.cases[0].job, request.no_check ? nullptr : &part, here.memory_bytes);
+    const workload::Corpus readable(request.cases[0].job->workload);
+  }
   RunFolder folder(request.out, request.overwrite);
-  return folder.run(request.rerun, [&] { return work(request, corpus, record, folder); });
+  return folder.run(request.rerun, [&] { return work(request, here, folder); });
 }
 
 }  // namespace

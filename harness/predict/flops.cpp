@@ -9,6 +9,13 @@ Flops flops(const workload::Workload& workload, std::int64_t samples) {
   return flops(workload, whole(workload), samples);
 }
 
+double flops_with_full_recomputation(const workload::Workload& workload, std::int64_t samples) {
+  const Shape w(workload);
+  const Flops once = flops(workload, samples);
+  const double rows = static_cast<double>(samples) * static_cast<double>(w.s);
+  return once.total() + once.forward - 2 * rows * static_cast<double>(w.h) * static_cast<double>(w.v);
+}
+
 Flops flops(const workload::Workload& workload, const Holding& holding, std::int64_t samples) {
   const Shape w(workload);
   const auto product = [](std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); };

@@ -21,6 +21,8 @@ struct Flops {
 /// Of a step over `samples`; microbatches do not matter. Without frozen weights, kv_heads = heads and mlp_hidden = 4
 /// hidden the total is 72 B l s h^2 (1 + s/6h + v/12hl): their eq. (7).
 Flops flops(const workload::Workload& workload, std::int64_t samples);
+/// With every block's forward computed again in its backward: Narayanan et al. 2021, eq. (3) where eq. (7) holds.
+double flops_with_full_recomputation(const workload::Workload& workload, std::int64_t samples);
 /// Of the part that a rank holds. Keys and values of a head that several tensor ranks hold are computed by each, and so
 /// are their weights' gradients; their share of the input gradient by the lowest alone.
 Flops flops(const workload::Workload& workload, const Holding& holding, std::int64_t samples);

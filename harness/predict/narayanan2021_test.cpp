@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/predict/flops.hpp"
 #include "harness/predict/memory.hpp"
 #include "harness/predict/traffic.hpp"
 
@@ -50,6 +51,28 @@ TEST(Narayanan2021, ParametersAreEquation2) {
     const std::int64_t equation2 = 12 * w.layers * h * h + 13 * w.layers * h + (w.vocab + w.sequence) * h;
     EXPECT_EQ(parameter_count(w), equation2 + final_norm);
     EXPECT_NEAR(static_cast<double>(parameter_count(w)) * 1e-9, model.parameters_billion, 0.05);  // printed to 0.1
+  }
+}
+
+// Equal up to the rounding of some ten double operations, each of 2^-53.
+TEST(Narayanan2021, FlopsWithRecomputationAreEquation3) {
+  for (const Model& model : models()) {
+    const auto& w = model.workload;
+    const double b = static_cast<double>(w.batch), s = static_cast<double>(w.sequence),
+                 v = static_cast<double>(w.vocab), l = static_cast<double>(w.layers), h = static_cast<double>(w.hidden);
+    const double equation3 = 96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+    EXPECT_NEAR(flops_with_full_recomputation(w, w.batch) / equation3, 1, 1e-14);
+  }
+}
+
+TEST(Narayanan2021, TheBuiltInModelsAreThoseOfTheTable) {
+  const auto rows = models();
+  const std::vector<std::string> names = {"1.7b", "3.6b", "7.5b", "18b", "39b", "76b", "145b", "310b", "530b", "1t"};
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    const auto w = workload::load("megatron-" + names[k]);
+    EXPECT_EQ(parameter_count(w), parameter_count(rows[k].workload)) << names[k];
+    EXPECT_EQ(w.batch, rows[k].workload.batch) << names[k];
+    EXPECT_EQ(w.layers, rows[k].workload.layers) << names[k];
   }
 }
 

@@ -123,8 +123,9 @@ class Parser {
       Strategy example{.dp = 2, .pp = 2, .tp = 2, .microbatches = 2, .layers = {3, 2, 2}, .clip = 1};
       if (names_values) example.*std::get<std::string Strategy::*>(row->member) = row->names().back();
       complain(word, fmt::format("{} is written as in \"{}\"", name, written(*row, example)));
-    } else if (name == "dp" && value == "*") {
-      takes_rest_ = true;
+    } else if (row->is_axis && value == "*") {
+      if (takes_rest_ != nullptr) complain(word, fmt::format("{}* takes the rest already", takes_rest_->name));
+      takes_rest_ = &*row;
       if (!ranks_) complain(word, "the number of ranks, of which it takes the rest, is not given");
     } else if (const auto wrong = std::visit(
                    [&](auto member) {
@@ -144,8 +145,8 @@ class Parser {
     const auto& [dp, pp, tp] = std::tie(strategy_.dp, strategy_.pp, strategy_.tp);
     if (pp > largest_size / tp || dp > largest_size / (pp * tp)) {
       findings_.push_back(fmt::format("dp{} pp{} tp{}: at most {} ranks are possible", dp, pp, tp, largest_size));
-    } else if (takes_rest_) {
-      take_rest(strategy_, *ranks_);
+    } else if (takes_rest_ != nullptr) {
+      take_rest(strategy_, *takes_rest_, *ranks_);
     }
   }
 
@@ -153,7 +154,7 @@ class Parser {
   Strategy strategy_;
   std::vector<std::string> findings_;
   std::vector<const KeyRow*> given_;
-  bool takes_rest_ = false;
+  const KeyRow* takes_rest_ = nullptr;  // an axis
 };
 
 }  // namespace

@@ -35,8 +35,9 @@ struct Strategy {
 
 Mesh mesh_of(const Strategy& strategy);
 
-/// `dp*` takes what the other axes leave of `ranks`. Throws BadInput with every finding, one a line: unknown keys (with
-/// the nearest one), doubled keys, wrong values, more than 2^31 ranks. Throws NotSupported where `dp*` leaves a rest.
+/// `dp*`, or another axis, takes what the other axes leave of `ranks`. Throws BadInput with every finding, one a line:
+/// unknown keys (with the nearest one), doubled keys, wrong values, more than 2^31 ranks. Throws NotSupported where it
+/// leaves a rest.
 Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks = {});
 
 /// The canonical form: the table's order, defaults left out, "dp1" when nothing is left. Parses back.

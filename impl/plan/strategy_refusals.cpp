@@ -53,14 +53,15 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 }
 
 // The axes that multiply to `ranks` with the fewest changes, and of those the least change of a size as a factor; where
-// two are equal, tp stays, then pp.
-Strategy with_ranks(const Strategy& s, std::int64_t ranks, bool dp_is_free) {
-  const auto factor = [](std::int64_t a, std::int64_t b) {
-    return std::abs(std::log(static_cast<double>(a) / static_cast<double>(b)));
+// two are equal, tp stays, then pp. A free axis may change.
+Strategy with_ranks(const Strategy& s, std::int64_t ranks, const KeyRow* free) {
+  const auto factor = [&](const Strategy& c, std::int64_t Strategy::*axis) {
+    if (free != nullptr && std::get<std::int64_t Strategy::*>(free->member) == axis) return 0.0;
+    return std::abs(std::log(static_cast<double>(c.*axis) / static_cast<double>(s.*axis)));
   };
   const auto distance = [&](const Strategy& c) {
-    const double tp = factor(c.tp, s.tp), pp = factor(c.pp, s.pp), dp = dp_is_free ? 0 : factor(c.dp, s.dp);
-    return std::tuple((dp > 0) + (c.pp != s.pp) + (c.tp != s.tp), tp + pp + dp, tp, pp, dp, c.tp, c.pp);
+    const double tp = factor(c, &Strategy::tp), pp = factor(c, &Strategy::pp), dp = factor(c, &Strategy::dp);
+    return std::tuple((dp > 0) + (pp > 0) + (tp > 0), tp + pp + dp, tp, pp, dp, c.tp, c.pp);
   };
   Strategy best = s;
   best.dp = ranks, best.pp = 1, best.tp = 1;
@@ -74,9 +75,9 @@ Strategy with_ranks(const Strategy& s, std::int64_t ranks, bool dp_is_free) {
   return best;
 }
 
-Strategy nearest(Strategy s, const Workload* workload, Ranks ranks, bool dp_is_free = false) {
+Strategy nearest(Strategy s, const Workload* workload, Ranks ranks, const KeyRow* free = nullptr) {
   if (ranks) require_count(*ranks);
-  if (ranks && s.ranks() != *ranks) s = with_ranks(s, *ranks, dp_is_free);
+  if (ranks && s.ranks() != *ranks) s = with_ranks(s, *ranks, free);
   for (const KeyRow& row : strategy_table())
     if (!reason(row, s, workload).empty()) set_standard(row, s);
   return s;
@@ -86,14 +87,14 @@ std::string named(const Strategy& nearest) { return fmt::format("; the nearest l
 
 }  // namespace
 
-void take_rest(Strategy& strategy, std::int64_t ranks) {
-  const std::int64_t others = strategy.pp * strategy.tp;
+void take_rest(Strategy& strategy, const KeyRow& axis, std::int64_t ranks) {
+  const std::int64_t others = strategy.ranks();
   require_count(ranks);
   if (ranks % others != 0) {
-    throw NotSupported(fmt::format("dp* with {}: {} does not divide {}{}", axes_of(strategy), others,
-                                   counted_ranks(ranks), named(nearest(strategy, nullptr, ranks, true))));
+    throw NotSupported(fmt::format("{}* with {}: {} does not divide {}{}", axis.name, axes_of(strategy), others,
+                                   counted_ranks(ranks), named(nearest(strategy, nullptr, ranks, &axis))));
   }
-  strategy.dp = ranks / others;
+  strategy.*std::get<std::int64_t Strategy::*>(axis.member) = ranks / others;
 }
 
 std::vector<Refusal> refusals(const Strategy& strategy, const Workload& workload, Ranks ranks) {

@@ -7,7 +7,9 @@
 
 namespace shardproof::plan {
 
-/// Sets dp to what pp and tp leave of the ranks. Throws NotSupported where they leave a rest.
-void take_rest(Strategy& strategy, std::int64_t ranks);
+struct KeyRow;
+
+/// Sets the axis, which is 1, to what the others leave of the ranks. Throws NotSupported where they leave a rest.
+void take_rest(Strategy& strategy, const KeyRow& axis, std::int64_t ranks);
 
 }  // namespace shardproof::plan

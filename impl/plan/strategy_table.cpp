@@ -57,7 +57,7 @@ constexpr KeyRow table[] = {
     {.name = "dp",
      .member = &S::dp,
      .kind = layout,
-     .meaning = "ranks that see different samples; dp* takes what pp and tp leave of the ranks",
+     .meaning = "ranks that see different samples; dp*, pp* or tp* takes what the others leave of the ranks",
      .is_axis = true},
     {.name = "pp", .member = &S::pp, .kind = layout, .meaning = "ranks that hold different layers", .is_axis = true},
     {.name = "tp",
@@ -122,7 +122,7 @@ struct Print {
 
 struct Legal {
   const KeyRow& row;
-  std::string operator()(std::int64_t S::*) const { return row.name == "dp" ? "dp1 ... or dp*" : text("1 ..."); }
+  std::string operator()(std::int64_t S::*) const { return text(row.is_axis ? "1 ... or *" : "1 ..."); }
   std::string operator()(std::string S::*) const { return text(workload::joined(row.names(), " | ")); }
   std::string operator()(std::optional<double> S::*) const { return text("off | NUMBER"); }
   std::string operator()(std::vector<std::int64_t> S::*) const { return text("balanced | N,N,..."); }

@@ -159,6 +159,10 @@ TEST(Strategy, AStarTakesTheRestOfTheRanks) {
   EXPECT_EQ(print(parse_strategy("dp* tp2", 6)), "dp3 tp2");
   EXPECT_EQ(print(parse_strategy("tp2 pp3 dp*", 6)), "pp3 tp2");
   EXPECT_EQ(print(parse_strategy("dp*", 7)), "dp7");
+  EXPECT_EQ(print(parse_strategy("tp* dp2", 6)), "dp2 tp3");
+  EXPECT_EQ(print(parse_strategy("pp*", 1)), "dp1");
+  EXPECT_EQ(refusal("tp* dp4", 6), "tp* with dp4: 4 does not divide 6 ranks; the nearest legal strategy is dp3 tp2");
+  EXPECT_EQ(refusal("dp* tp*", 4), "\"tp*\": dp* takes the rest already");
   EXPECT_EQ(refusal("dp* tp4", 6), "dp* with tp4: 4 does not divide 6 ranks; the nearest legal strategy is dp2 tp3");
   EXPECT_EQ(refusal("dp* tp4", 1), "dp* with tp4: 4 does not divide 1 rank; the nearest legal strategy is dp1");
   EXPECT_EQ(refusal("dp*"), "\"dp*\": the number of ranks, of which it takes the rest, is not given");

@@ -9,7 +9,7 @@ import subprocess
 import jsonschema
 
 import binary
-from binary import HANG, INTERRUPTED, NON_FINITE, PASS, RUN_FILES, SCHEMA, SOURCE, USAGE, WRITE_FAILED, Cli
+from binary import HANG, INCONCLUSIVE, INTERRUPTED, NON_FINITE, OUT_OF_MEMORY, PASS, RUN_FILES, SCHEMA, SOURCE, USAGE, WRITE_FAILED, Cli
 
 
 class Commands(Cli):
@@ -73,7 +73,7 @@ class Runs(Cli):
         for track in ["exact", "f64", "native"]:
             done = self.run_tiny("--track", track, "--out", track)
             self.assertEqual(done.stderr, "", "progress goes to terminals only")
-            self.assertEqual(self.files(track), RUN_FILES)
+            self.assertEqual(self.files(track), [*RUN_FILES, "trace.json"])
             (record,) = self.records(track)
             self.assertEqual((record["verdict"], record["judged"], record["track"]), ("pass", "full", track))
             self.assertEqual(record["digest_steps"], 3)
@@ -174,16 +174,78 @@ class Runs(Cli):
         self.assertEqual(saved("--set", "samples=1", "--set", "batch=100000"), saved("--set", "samples=1", "--set", "batch=1"))
 
 
+class SeveralCases(Cli):
+    def records(self, folder="out"):
+        return [json.loads(line) for line in (self.folder / folder / "records.jsonl").read_text().splitlines()]
+
+    def test_strategies_on_devices_are_compared(self):
+        done = self.run_tiny("--devices", "1,2,4", "--strategy", "dp*", "--strategy", "tp*", "--strategy", "dp2 pp2",
+                             "--strategy", "pp* schedule=gpipe", "--steps", "3", "--out", "out", code=PASS)
+        records = self.records()
+        strategies = [record["strategy"] for record in records]
+        self.assertEqual(strategies, ["dp1", "dp2", "dp4", "tp2", "tp4", "dp2 pp2", "schedule=gpipe", "pp2 schedule=gpipe",
+                                      "pp4 schedule=gpipe"])
+        self.assertEqual([r["verdict"] for r in records], ["pass"] * 6 + ["unsupported"] + ["pass"] * 2)
+        self.assertIn("schedule=gpipe has no effect with pp1", done.stdout)
+        self.assertIn("tiny, native", done.stdout)
+        for record in records:
+            if record["verdict"] == "pass":
+                self.assertIn("tokens_per_second_replay_median", record["figures"])
+
+    def test_each_case_runs_again_by_its_line(self):
+        self.run_tiny("--devices", "2", "--strategy", "dp*", "--strategy", "tp*", "--steps", "2", "--track", "exact",
+                      "--out", "out", code=PASS)
+        for number, record in enumerate(self.records()):
+            words = shlex.split(record["rerun"])[1:]
+            self.expect(PASS, *words, "--out", f"again{number}")
+            self.assertEqual(self.records(f"again{number}")[0]["digest"], record["digest"])
+
+    def test_a_suite_is_measured_and_chosen_from(self):
+        self.expect(PASS, "run", "--suite", "smoke", "--devices", "1,2", "--filter", "data", "--track", "native", "--out", "out")
+        self.assertEqual([r["strategy"] for r in self.records()], ["dp1", "dp2"])
+        self.expect(PASS, "run", "--suite", "smoke", "--shard", "2/10", "--repeat", "2", "--steps", "2", "--out", "twice")
+        self.assertEqual(len(self.records("twice")), 4)
+        self.assertEqual(len({r["case"] for r in self.records("twice")}), 2)
+
+    def test_one_bad_case_ends_that_case_only(self):
+        done = self.run_tiny("--devices", "1,4", "--strategy", "tp*", "--device-memory", "200K", "--steps", "2",
+                             "--out", "out", code=OUT_OF_MEMORY)
+        self.assertEqual([r["verdict"] for r in self.records()], ["error", "pass"])
+        self.assertIn("--device-memory 200.00 KiB", done.stderr)
+
+    def test_nothing_selected_is_an_error(self):
+        for args in (["--strategy", "dp2", "--devices", "3"], ["--devices", "1,"], ["--devices", "0"], ["--devices", "x"],
+                     ["--filter", "x"], ["--strategy", "dp*"], ["--strategy", "dp* tp*", "--devices", "4"],
+                     ["--suite", "smoke", "--strategy", "dp1"], ["--shard", "2/2"]):
+            self.run_tiny(*args, "--out", "out", code=USAGE)
+            self.assertFalse((self.folder / "out").exists(), args)
+        self.expect(USAGE, "run", "--suite", "smoke", "--filter", "no such", says="no case is selected")
+
+    def test_a_time_budget_that_is_over_is_no_pass(self):
+        done = self.expect(INCONCLUSIVE, "run", "--suite", "smoke", "--time-budget", "0.01s", "--out", "out")
+        self.assertIn("cases did not run", done.stderr)
+        self.assertGreaterEqual(len(self.records()), 1)
+
+    def test_a_dry_run_of_a_trillion_parameters(self):
+        for name, billions in (("1.7b", "1.7"), ("3.6b", "3.6"), ("7.5b", "7.5"), ("18b", "18.4"), ("39b", "39.1"),
+                               ("76b", "76.1"), ("145b", "145.6"), ("310b", "310.1"), ("530b", "529.6"), ("1t", "1008.0")):
+            done = self.expect(PASS, "run", "--dry-run", "--workload", f"megatron-{name}", "--strategy", "tp8 pp2 dp2")
+            self.assertIn(f"({billions} billion)", done.stdout)
+        done = self.expect(PASS, "run", "--dry-run", "--workload", "megatron-1t", "--strategy",
+                           "dp6 pp64 tp8 schedule=gpipe microbatches=512")
+        self.assertRegex(done.stdout, r"bubble \(formula\) +11.0 % .* 0.123 of")
+
+
 class Folders(Cli):
     def test_a_run_is_not_overwritten_by_chance(self):
         self.run_tiny("--out", "out")
         before = (self.folder / "out/records.jsonl").read_bytes()
         self.run_tiny("--out", "out", code=USAGE, says="out holds a run already")
         self.assertEqual((self.folder / "out/records.jsonl").read_bytes(), before)
-        self.assertEqual(self.files("out"), RUN_FILES)
+        self.assertEqual(self.files("out"), [*RUN_FILES, "trace.json"])
         self.run_tiny("--out", "out", "--seed", "7", "--overwrite")
         self.assertNotEqual((self.folder / "out/records.jsonl").read_bytes(), before)
-        self.assertEqual(self.files("out"), RUN_FILES)
+        self.assertEqual(self.files("out"), [*RUN_FILES, "trace.json"])
 
     def test_two_runs_on_one_folder(self):
         first = self.start_long_run("out")
@@ -264,7 +326,7 @@ class Folders(Cli):
         self.expect(USAGE, "validate", "out", says="no record")
         self.run_tiny("--out", "out", code=USAGE, says="holds a run already")
         self.run_tiny("--out", "out", "--overwrite")
-        self.assertEqual(self.files("out"), RUN_FILES)
+        self.assertEqual(self.files("out"), [*RUN_FILES, "trace.json"])
 
     def test_folders_that_cannot_be_written(self):
         self.write("file", "x")

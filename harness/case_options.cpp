@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/case_options.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "harness/budget.hpp"
+#include "harness/json_fields.hpp"
+#include "harness/suite.hpp"
+#include "harness/text.hpp"
+#include "impl/plan/strategy.hpp"
+#include "kernels/core/errors.hpp"
+#include "suites/workload/text.hpp"
+
+namespace shardproof::harness {
+namespace {
+
+/// Gives the case its job, or the reason why it has none.
+RunCase planned(const Case& value, std::optional<std::int64_t> device_memory, bool planned_only) {
+  RunCase result{.value = value};
+  try {
+    TrainingJob job{.workload = workload::load(value.workload, value.settings), .track = value.track};
+    job.strategy = plan::parse_strategy(value.strategy, value.ranks);
+    result.value.strategy = plan::print(job.strategy);
+    if (!planned_only) require_threads(job.strategy);
+    plan::require_legal(job.strategy, job.workload, value.ranks);
+    job.workload = plan::with_program_keys(job.workload, job.strategy);
+    if (device_memory) job.device_memory_bytes = *device_memory;
+    result.job = std::move(job);
+  } catch (const NotSupported& error) {
+    result.refusal = error.what();
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> RunCase::words() const {
+  std::vector<std::string> words = {"--workload", value.workload, "--track", std::string(name_of(value.track)),
+                                    "--strategy", value.strategy};
+  for (const std::string& setting : value.settings) words.insert(words.end(), {"--set", setting});
+  if (job && job->device_memory_bytes != MemoryLedger::unlimited)
+    words.insert(words.end(), {"--device-memory", std::to_string(job->device_memory_bytes)});
+  return words;
+}
+
+void CaseOptions::declare(Options& options) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  options.text("--workload", workload_, "NAME|FILE", "What to train: a built-in name (list --workloads) or a JSON file")
+      .text("--suite", suite_, "NAME|FILE",
+            "Measure the cases of a suite: a name (" + workload::joined(suite_names(), ", ") + ") or a JSON file")
+      .track(track_, fmt::format("What carries the numbers (default: {}, or the suite's)", name_of(Track::native)))
+      .list("--strategy", strategies_, "TEXT",
+            "How it is spread, as 'dp1 microbatches=4' (list --strategies); may be repeated: the cases are compared")
+      .text("--devices", devices_, "N,N,...",
+            "Each strategy on so many ranks; an axis written dp* takes the rest of them")
+      .list("--filter", filters_, "PATTERN", "Only these cases of a suite; '*' is any characters; may be repeated")
+      .shard(shard_, shards_)
+      .number("--repeat", repeat_, 1, 1000, "Measure all cases so many times, one after the other")
+      .number("--steps", steps_, 1, most, "Steps to train, as --set steps=N")
+      .number("--seed", seed_, 0, most, "As --set seed=N")
+      .list("--set", settings_, "KEY=VALUE", "Changes a key of the workload (list --keys); may be repeated")
+      .bytes("--device-memory", device_memory_, "Limit of the device's memory, as 512M or 16G");
+}
+
+std::vector<std::string> CaseOptions::settings() const {
+  std::vector<std::string> all = settings_;
+  if (steps_) all.push_back(fmt::format("steps={}", *steps_));
+  if (seed_) all.push_back(fmt::format("seed={}", *seed_));
+  return all;
+}
+
+std::vector<std::int64_t> CaseOptions::devices() const {
+  std::vector<std::int64_t> counts;
+  std::string_view rest = devices_;
+  while (!rest.empty()) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    const auto count = parse_number<std::int64_t>(rest.substr(0, comma));
+    if (!count || *count < 1 || comma + 1 == rest.size())
+      throw BadInput(fmt::format("--devices: \"{}\" is not a list of numbers from 1, as 1,2,4", devices_));
+    counts.push_back(*count);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return counts;
+}
+
+/// The suite's own, with what the command line puts in place of their workload, track and settings.
+std::vector<Case> CaseOptions::of_suite() const {
+  if (!strategies_.empty()) throw BadInput("--suite has strategies of its own: --strategy cannot be given too");
+  const Suite suite = load_suite(suite_);
+  const auto counts = devices();
+  std::vector<Case> cases;
+  for (const Entry& entry : suite.entries) {
+    for (Case value : entry.cases) {
+      if (!counts.empty() && std::ranges::find(counts, value.ranks) == counts.end()) continue;
+      if (!workload_.empty()) value.workload = workload_;
+      if (track_) value.track = *track_;
+      for (const auto& setting : settings()) {  // in place of the case's own
+        const auto key = setting.substr(0, setting.find('=') + 1);
+        std::erase_if(value.settings, [&](const std::string& own) { return own.starts_with(key); });
+        value.settings.push_back(setting);
+      }
+      const auto wanted = [&](const std::string& pattern) { return selects(pattern, entry.name, value); };
+      if (filters_.empty() || std::ranges::any_of(filters_, wanted)) cases.push_back(std::move(value));
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> CaseOptions::of_strategies(bool planned_only) const {
+  if (workload_.empty())
+    throw BadInput("--workload is missing: a name (list --workloads) or a JSON file; or name a --suite");
+  if (!filters_.empty()) throw BadInput("--filter belongs to a --suite");
+  std::vector<std::string> findings;
+  const auto attempt = [&](const std::string& option, const auto& work) {
+    try {
+      work();
+    } catch (const BadInput& error) {
+      findings.push_back(option + error.what());
+    }
+  };
+  attempt("", [&] { workload::load(workload_, settings()); });
+  std::vector<std::optional<std::int64_t>> counts;
+  attempt("", [&] {
+    for (const auto count : devices()) counts.emplace_back(count);
+  });
+  if (counts.empty()) counts.emplace_back();
+  std::vector<Case> cases;
+  for (const std::string& text : strategies_.empty() ? std::vector<std::string>{"dp1"} : strategies_) {
+    for (const auto& count : counts) {
+      const std::size_t before = findings.size();
+      attempt("--strategy: ", [&] {
+        Case value{.workload = workload_,
+                   .settings = settings(),
+                   .strategy = text,
+                   .ranks = count.value_or(1),
+                   .track = track_.value_or(Track::native)};
+        try {
+          const auto strategy = plan::parse_strategy(text, count);
+          if (!planned_only) require_threads(strategy);
+          if (count && strategy.ranks() != *count) return;
+          value.ranks = strategy.ranks();
+        } catch (const NotSupported&) {  // dp* that leaves a rest: it is refused when its turn comes
+        }
+        cases.push_back(std::move(value));
+      });
+      if (findings.size() > before) break;  // the same on every count
+    }
+  }
+  throw_findings(findings);
+  return cases;
+}
+
+std::vector<RunCase> CaseOptions::cases(bool planned_only) const {
+  const auto named = suite_.empty() ? of_strategies(planned_only) : of_suite();
+  std::vector<RunCase> once;
+  std::set<std::string> seen;
+  for (const Case& value : named) {
+    RunCase one = planned(value, device_memory_, planned_only);
+    if (seen.insert(print(one.value)).second) once.push_back(std::move(one));
+  }
+  std::vector<RunCase> all;
+  for (std::int64_t r = 0; r < repeat_.value_or(1); ++r)
+    for (std::int64_t k = shard_ - 1; k < std::ssize(once); k += shards_)
+      all.push_back(once[static_cast<std::size_t>(k)]);
+  if (all.empty())
+    throw BadInput(named.empty()
+                       ? "no case is selected: none has the number of --devices, or none matches --filter"
+                       : fmt::format("--shard {}/{}: of {} cases none is left", shard_, shards_, once.size()));
+  return all;
+}
+
+}  // namespace shardproof::harness
