@@ -3,12 +3,14 @@
 // the product.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "kernels/matmul/gemm.hpp"
+#include "kernels/matmul/transpose.hpp"
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
 #include <immintrin.h>
@@ -104,11 +106,23 @@ constexpr auto make_registers(std::integer_sequence<int, index...>) {
 
 }  // namespace detail
 
+/// What need not be computed of a product with a tile that the diagonal cuts: key j and query i with i < j + offset do
+/// not see each other.
+struct Diagonal {
+  enum class Of : std::uint8_t {
+    result,       ///< c is a tile, rows of keys: columns that their row does not see are unspecified, or computed
+    keys_rows,    ///< rows are keys, the sum runs over queries: those that see none of a block of rows are left out
+    queries_rows  ///< rows are queries, the sum runs over keys
+  };
+  Of of;
+  std::int64_t offset;
+};
+
 /// c(i,j) = (or +=) sum_k a(i,k) b(k,j) for i < m, j < n, k < depth; rows of b and c are contiguous. Columns beyond the
 /// last whole vector are slow.
 template <class S>
 void multiply_tile(std::int64_t m, std::int64_t n, std::int64_t depth, matmul::View<S> a, const S* b,
-                   std::int64_t b_stride, bool add, S* c, std::int64_t c_stride) {
+                   std::int64_t b_stride, bool add, S* c, std::int64_t c_stride, Diagonal diagonal) {
   static constexpr auto registers =
       detail::make_registers<S>(std::make_integer_sequence<int, register_rows * register_vectors>());
   constexpr std::int64_t lanes = tile_lanes<S>, width = lanes * register_vectors;
@@ -117,9 +131,17 @@ void multiply_tile(std::int64_t m, std::int64_t n, std::int64_t depth, matmul::V
     const auto vectors = std::min(width, whole - j) / lanes;
     for (std::int64_t i = 0; i < m; i += register_rows) {
       const auto rows = std::min<std::int64_t>(register_rows, m - i);
+      std::int64_t first = 0, end = depth;
+      switch (diagonal.of) {
+        case Diagonal::Of::result:
+          if (j + vectors * lanes <= i + diagonal.offset) continue;
+          break;
+        case Diagonal::Of::keys_rows: first = std::clamp<std::int64_t>(i + diagonal.offset, 0, depth); break;
+        case Diagonal::Of::queries_rows: end = std::clamp<std::int64_t>(i + rows - diagonal.offset, 0, depth); break;
+      }
       registers[static_cast<std::size_t>((rows - 1) * register_vectors + vectors - 1)](
-          depth, {a.data + i * a.row_stride, a.row_stride, a.column_stride}, b + j, b_stride, add, c + i * c_stride + j,
-          c_stride);
+          end - first, {a.data + i * a.row_stride + first * a.column_stride, a.row_stride, a.column_stride},
+          b + first * b_stride + j, b_stride, add, c + i * c_stride + j, c_stride);
     }
   }
   for (std::int64_t i = 0; i < m; ++i) {

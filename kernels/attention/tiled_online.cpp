@@ -14,9 +14,26 @@ constexpr std::int64_t tile_keys = 64;
 template <class S>
 void transpose(const S* x, std::int64_t stride, std::int64_t rows, std::int64_t columns, S factor, std::int64_t width,
                S* to) {
-  for (std::int64_t u = 0; u < columns; ++u) {
-    for (std::int64_t i = 0; i < rows; ++i) to[u * block_rows + i] = x[i * stride + u] * factor;
-    std::fill(to + u * block_rows + rows, to + u * block_rows + width, S{});
+  constexpr int lanes = tile_lanes<S>;
+  const auto whole = columns / lanes * lanes;
+  for (std::int64_t i = 0; i < width; i += lanes) {
+    for (std::int64_t u = 0; u < whole; u += lanes) {
+      Vector<S> row[lanes] = {};
+#pragma GCC unroll 16
+      for (int l = 0; l < lanes; ++l) {
+        if (i + l < rows) std::memcpy(&row[l], x + (i + l) * stride + u, sizeof row[l]);
+      }
+      matmul::transpose(row);
+#pragma GCC unroll 16
+      for (int l = 0; l < lanes; ++l) {
+        row[l] *= factor;
+        std::memcpy(to + (u + l) * block_rows + i, &row[l], sizeof row[l]);
+      }
+    }
+    for (auto u = whole; u < columns; ++u) {
+      for (int l = 0; l < lanes; ++l)
+        to[u * block_rows + i + l] = i + l < rows ? x[(i + l) * stride + u] * factor : S{};
+    }
   }
 }
 
@@ -75,8 +92,9 @@ class Scores {
   void product(Range keys, const S* y, const S* transposed, S* to) const {
     multiply_tile<S>(keys.count(), width(), layout_.head_size,
                      {y + layout_.key_at(block_.b, block_.g, keys.first), layout_.kv_hidden(), 1}, transposed,
-                     block_rows, false, to, block_rows);
+                     block_rows, false, to, block_rows, diagonal(Diagonal::Of::result, keys));
   }
+  Diagonal diagonal(Diagonal::Of of, Range keys) const { return {of, keys.first - block_.queries.first}; }
   /// For the keys of a tile [keys, block_rows], in `mask()`: whether they are kept.
   void draw_mask(Range keys) {
     std::uint8_t* const drawn = mask_ + block_rows * tile_keys;
@@ -168,7 +186,7 @@ class Forward {
       if (scores_.has_dropout()) drop(keys, width);
       multiply_tile<S>(rows, size, keys.count(), {scores_.tile(), 1, block_rows},
                        x_.v + layout_.key_at(block.b, block.g, keys.first), layout_.kv_hidden(), !is_first, o,
-                       layout_.hidden());
+                       layout_.hidden(), scores_.diagonal(Diagonal::Of::queries_rows, keys));
       is_first = false;
     });
     const auto statistics = (block.b * layout_.heads + block.h) * layout_.sequence + block.queries.first;
@@ -262,11 +280,13 @@ class Backward {
       scores_.product(keys, x_.v, d_o_, ds_);
       scores_.has_dropout() ? gradients<true>(keys, width) : gradients<false>(keys, width);
       const auto kv = layout_.key_at(block.b, block.g, keys.first);
+      const auto keys_rows = scores_.diagonal(Diagonal::Of::keys_rows, keys);
       multiply_tile<S>(keys.count(), size, rows, {scores_.tile(), block_rows, 1}, x_.d_o + at, stride, true, dv_ + kv,
-                       kv_stride);
-      multiply_tile<S>(keys.count(), size, rows, {ds_, block_rows, 1}, x_.q + at, stride, true, dk_ + kv, kv_stride);
+                       kv_stride, keys_rows);
+      multiply_tile<S>(keys.count(), size, rows, {ds_, block_rows, 1}, x_.q + at, stride, true, dk_ + kv, kv_stride,
+                       keys_rows);
       multiply_tile<S>(rows, size, keys.count(), {ds_, 1, block_rows}, x_.k + kv, kv_stride, !is_first, x_.dq + at,
-                       stride);
+                       stride, scores_.diagonal(Diagonal::Of::queries_rows, keys));
       is_first = false;
     });
   }

@@ -48,9 +48,14 @@ void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<float>
   // OpenMP keeps the number of threads per calling thread.
   [[maybe_unused]] thread_local const bool once = (omp_set_num_threads(1), true);
   const auto oa = operand(a, m, k), ob = operand(b, k, n);
-  const auto status = dnnl_sgemm(oa.transposed ? 'T' : 'N', ob.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data,
-                                 oa.leading, b.data, ob.leading, 1.0f, c, c_stride);
-  if (status != dnnl_success) {
+  // A deep product of a transposed matrix, which every gradient of a weight is, goes a quarter faster in parts: of the
+  // depths from 256 to 2048, 512 was the best for all of `laptop`'s shapes.
+  const auto depth = oa.transposed ? std::int64_t{512} : k;
+  for (std::int64_t first = 0; first < k; first += depth) {
+    const auto status = dnnl_sgemm(oa.transposed ? 'T' : 'N', ob.transposed ? 'T' : 'N', m, n,
+                                   std::min(depth, k - first), 1.0f, a.data + first * a.column_stride, oa.leading,
+                                   b.data + first * b.row_stride, ob.leading, 1.0f, c, c_stride);
+    if (status == dnnl_success) continue;
     throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status) + " for " + std::to_string(m) + "x" +
                       std::to_string(n) + "x" + std::to_string(k));
   }

@@ -90,6 +90,7 @@ TYPED_TEST(GemmLibraries, WithinTheForwardErrorBound) {
     }
   }
   this->check(67, 129, 300);
+  for (const std::int64_t k : {511, 512, 513, 1025}) this->check(3, 7, k);  // f32 takes a transposed in parts of 512
 }
 
 // One row, so that a stride beyond 31 bits needs no memory. The same strides are fine in f32.
