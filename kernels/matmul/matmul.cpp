@@ -137,7 +137,7 @@ void backward_bias(Queue& queue, const Tensor& dy, const Accumulator& db) {
     queue.submit(name, [=](KernelScope& scope) {
       const S* from = scope.read<S>(dy);
       AccumulatorView<S> view(scope, db, static_cast<double>(rows) * greatest(from, rows * out));
-      constexpr std::int64_t block = 64;
+      constexpr std::int64_t block = 512;  // long enough runs of a row for the prefetcher
       Sum<S> sum[block];
       for (std::int64_t j0 = 0; j0 < out; j0 += block) {
         const auto columns = std::min(block, out - j0);
