@@ -131,21 +131,15 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
 
 Tensor Block::backward_input(const Pass& pass, const Tensor& dy, SavedTensors& saved) const {
   const auto& w = pass.workload;
-  const auto input_gradient = [&](const Linear& map, std::string name, const Tensor& d) {
-    const Accumulator sum = pass.sum(std::move(name), {d.dim(0), map.inputs()});
-    map.backward_input(pass, d, sum);
-    return sum;
-  };
-
   const Tensor d_down = pass.drop_backward(saved.find("mlp_output_mask"), dy);
-  const Tensor dg = input_gradient(down_, "activation_output.gradient", d_down).finish(pass.queue);
+  const Tensor dg = down_.backward_input(pass, "activation_output.gradient", d_down);
   const Tensor da = pass.activation("mlp_up_output.gradient", dg.dims());
   activation::backward(pass.queue, kind_of(w), saved["mlp_up_output"], dg, da);
-  const Tensor dh2 = joined(pass, input_gradient(up_, "norm2_output.gradient", da), "mlp_column_input_gradient");
+  const Tensor dh2 = up_.backward_input_joined(pass, "norm2_output.gradient", da, "mlp_column_input_gradient");
   const Tensor dx2 = add(pass, "norm2_input.gradient", dy, norm2_.backward_input(pass, dh2, norm2_of(saved)));
 
   const Tensor d_projection = pass.drop_backward(saved.find("attention_output_mask"), dx2);
-  const Tensor d_o = input_gradient(output_, "attention_output.gradient", d_projection).finish(pass.queue);
+  const Tensor d_o = output_.backward_input(pass, "attention_output.gradient", d_projection);
   const auto d_core = attention_.backward_input(pass, d_o, saved);
   const Tensor& dq = d_core.query;
   const Tensor dk = key_gradient(pass, d_core.key, "key_gradient"),
