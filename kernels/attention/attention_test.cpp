@@ -2,6 +2,7 @@
 // Against the oracle: exact bit for bit, overflow included; f64 and f32 within forward error bounds.
 #include "kernels/attention/attention.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <tuple>
@@ -355,6 +356,26 @@ TEST_F(Attention, OnlyTheTotalOfKeyGradientsOverflows) {
   dv.restart(queue_);
   add(3e6);
   EXPECT_TRUE(fetch_overflow(queue_, dv.finish(queue_)));
+}
+
+TEST_F(Attention, TiledKnowsHowLargeTheSumOverHeadsAndBlocksMayGrow) {
+  // Each head, or each block of queries, adds less than 2^21 to dv of key 0; 2^63 in raw units is 2^23, and the totals
+  // would come back into range if they wrapped.
+  const auto dv_overflows = [&](const Shape& shape, double first_key, double d_o) {
+    const Case c{"large_sums", shape};
+    auto x = inputs(c, 0.0);
+    std::fill(x["q"].begin(), x["q"].end(), 1.0);
+    x["k"][0] = first_key;  // what every query looks at
+    std::fill(x["d_o"].begin(), x["d_o"].end(), d_o);
+    const Candidate<Fixed> run(queue_, c, x, Form::tiled);
+    return fetch_overflow(queue_, run.dv);
+  };
+  const Shape heads{.batch = 1, .sequence = 1, .heads = 8, .kv_heads = 1, .head_size = 1};
+  EXPECT_TRUE(dv_overflows(heads, 0, 1.9e6));
+  EXPECT_FALSE(dv_overflows(heads, 0, 0.5e6));
+  const Shape blocks{.batch = 1, .sequence = 512, .heads = 1, .kv_heads = 1, .head_size = 1};
+  EXPECT_TRUE(dv_overflows(blocks, 1000, 32000));
+  EXPECT_FALSE(dv_overflows(blocks, 1000, 8000));
 }
 
 TEST_F(Attention, FreesItsWorkspace) {
