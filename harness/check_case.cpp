@@ -29,6 +29,7 @@ bool accepted(const Case& value, TrainingJob& job, Record& record) {
   try {
     job.strategy = plan::parse_strategy(value.strategy, value.ranks);
     record.strategy = plan::print(job.strategy);
+    record.contract = plan::contract(job.strategy, value.track);
     require_threads(job.strategy);
     plan::require_legal(job.strategy, job.workload, value.ranks);
     return true;

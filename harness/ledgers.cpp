@@ -115,9 +115,13 @@ Counts predicted(const TrainingJob& job, const plan::Plan& plan, const std::vect
     add(peak_name(Category::optimizer_state), form.memory.optimizer_state);
     for (const auto& saved : form.saved) add(saved_name(saved.part), saved.bytes);
     if (ranks > 1) add("microbatches_in_flight_peak", form.microbatches_in_flight);
-    double flops = 0;
-    for (const auto& batch : batches) flops += rank_of(batch.samples).flops.total();
-    add("flops_model", static_cast<std::int64_t>(flops));
+    double model = 0, hardware = 0;
+    for (const auto& batch : batches) {
+      const auto flops = rank_of(batch.samples).flops;
+      model += flops.total(), hardware += flops.hardware(job.track);
+    }
+    add("flops_model", static_cast<std::int64_t>(model));
+    add("flops_hardware", static_cast<std::int64_t>(hardware));
   }
   predict::TrafficTable traffic;
   std::int64_t tokens = 0;

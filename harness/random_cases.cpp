@@ -49,6 +49,7 @@ plan::Strategy draw_strategy(Draw& draw, const workload::Workload& w, std::int64
   s.schedule = generators[static_cast<std::size_t>(draw.from(0, std::ssize(generators) - 1))]->name;
   s.microbatches = draw.one_in(2) ? draw.from(1, 9) : draw.from(1, 3);
   if (draw.one_in(2)) s.layers = draw_layers(draw, w.layers, s.pp);
+  if (draw.one_in(2)) s.attention = "tiled";
   if (draw.one_in(4)) {
     const auto names = workload::names_of(w.optimizer);
     s.optimizer = names[static_cast<std::size_t>(draw.from(0, std::ssize(names) - 1))];

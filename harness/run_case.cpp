@@ -67,6 +67,7 @@ Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& cor
                  const std::function<void(const engine::StepResult&)>& on_step) {
   const JudgedPart part = judged_part(job);
   const plan::Plan plan = plan::make_plan(job.workload, job.strategy);
+  record.contract = plan::contract(job.strategy, job.track);
   std::optional<Judge> judge;
   if (!check) {
     record.judged = "unchecked";

@@ -40,6 +40,7 @@ Flops flops(const workload::Workload& workload, const Holding& holding, std::int
     linear(block + ".mlp.down.weight", mlp, mlp);
     total.forward += 2 * 2 * scores;
     total.backward_input += 4 * 2 * scores;
+    if (holding.tiled) total.scores_again += 2 * scores;
   }
   if (holding.is_last) linear(workload.tied_head ? "token_embedding.weight" : "head.weight", head, head);
   return total;

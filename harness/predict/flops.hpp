@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "harness/predict/holding.hpp"
+#include "kernels/core/track.hpp"
 #include "suites/workload/workload.hpp"
 
 namespace shardproof::predict {
@@ -15,7 +16,11 @@ struct Flops {
   double forward = 0;
   double backward_input = 0;   ///< I: gradients of what flows; attention's backward counts here
   double backward_weight = 0;  ///< W: gradients of weights, none for frozen ones
+  double scores_again = 0;     ///< one more product of queries and keys in all layers, where attention is tiled
   double total() const { return forward + backward_input + backward_weight; }
+  /// What is computed, work done again included: tiled attention makes its scores again in backward, and in `exact`
+  /// twice in forward.
+  double hardware(Track track) const { return total() + (track == Track::exact ? 2 : 1) * scores_again; }
 };
 
 /// Of a step over `samples`; microbatches do not matter. Without frozen weights, kv_heads = heads and mlp_hidden = 4

@@ -30,6 +30,17 @@ TEST(PredictedFlops, AddUpMapByMap) {
   EXPECT_EQ(f.backward_weight, 2 * block + head);
 }
 
+TEST(PredictedFlops, CountScoresThatTiledAttentionMakesAgain) {
+  const Holding tiled = holding(small(), {.attention = "tiled"}, 0, 0);
+  const Flops stored = flops(small(), 4), f = flops(small(), tiled, 4);
+  const double scores = 2 * (2 * 4 * 5 * 5 * 6);  // of two layers
+  EXPECT_EQ(f.total(), stored.total());
+  EXPECT_EQ(f.hardware(Track::native), stored.total() + scores);
+  EXPECT_EQ(f.hardware(Track::f64), stored.total() + scores);
+  EXPECT_EQ(f.hardware(Track::exact), stored.total() + 2 * scores);
+  for (const auto track : {Track::exact, Track::f64, Track::native}) EXPECT_EQ(stored.hardware(track), stored.total());
+}
+
 TEST(PredictedFlops, LeaveOutTheGradientsOfFrozenWeights) {
   Workload w = small();
   w.frozen = {"blocks.1.mlp.*", "token_embedding.weight", "*.bias", "*norm*"};

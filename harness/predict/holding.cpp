@@ -68,7 +68,8 @@ Holding holding(const workload::Workload& workload, const plan::Strategy& strate
           .k = key_heads * w.d,
           .k_owned = (key_heads - (begins_inside_group(w, heads) ? 1 : 0)) * w.d,
           .m = plan::part_of(w.m, strategy.tp, tp).size(),
-          .v = plan::part_of(w.v, strategy.tp, tp).size()};
+          .v = plan::part_of(w.v, strategy.tp, tp).size(),
+          .tiled = strategy.attention == "tiled"};
 }
 
 bool shares_key_heads(const workload::Workload& workload, const plan::Strategy& strategy) {

@@ -20,6 +20,7 @@ struct Holding {
   std::int64_t q = 0, k = 0;             ///< widths of its queries, and of the keys (or values) that those read
   std::int64_t k_owned = 0;              ///< of k, what no lower tensor rank holds
   std::int64_t m = 0, v = 0;             ///< columns of the MLP, rows of the vocabulary
+  bool tiled = false;                    ///< attention keeps row statistics in place of probabilities
 };
 /// One device's: everything.
 Holding whole(const workload::Workload& workload);

@@ -77,6 +77,15 @@ TEST(Korthikanti2022, BlockBytesAreEquation2) {
   }
 }
 
+TEST(Korthikanti2022, TiledBlocksKeepWhatSelectiveRecomputationDoes) {
+  for (const Model& model : models()) {
+    const auto& w = model.workload;
+    const Holding tiled = holding(w, {.attention = "tiled"}, 0, 0);
+    EXPECT_EQ(saved_block_bytes(w, tiled, half, model.microbatch), 34 * w.sequence * model.microbatch * w.hidden)
+        << model.name;
+  }
+}
+
 TEST(Korthikanti2022, AttentionsShareOfABlockIsTheirs) {
   std::map<std::string, workload::Workload> by_name;
   for (const Model& model : models()) by_name[model.name] = model.workload;

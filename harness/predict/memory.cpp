@@ -51,9 +51,11 @@ std::int64_t saved_block_bytes(const workload::Workload& workload, const Holding
   // Whole: inputs and outputs of both norms. Cut: the query and the attention's output; key and value; around the
   // activation; the scores.
   std::int64_t total = rows * (4 * w.h + 2 * holding.q + 2 * holding.k + 2 * holding.m) * bytes.activation;
-  total += scores * bytes.activation + 4 * rows * bytes.statistic;
-  if (workload.dropout > 0) total += scores * (bytes.activation + bytes.mask) + 2 * rows * w.h * bytes.mask;
-  return total;
+  total += 4 * rows * bytes.statistic;
+  const bool dropout = workload.dropout > 0;
+  if (dropout) total += 2 * rows * w.h * bytes.mask;
+  if (holding.tiled) return total + 2 * holding.a * rows * bytes.statistic;
+  return total + scores * (dropout ? 2 * bytes.activation + bytes.mask : bytes.activation);
 }
 
 std::int64_t saved_head_bytes(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes,

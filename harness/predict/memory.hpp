@@ -31,9 +31,11 @@ std::int64_t parameter_bytes(const workload::Workload& workload, const RoleBytes
 std::int64_t gradient_bytes(const workload::Workload& workload, const RoleBytes& bytes);
 std::int64_t state_bytes(const workload::Workload& workload, const RoleBytes& bytes);
 
-/// What each part of the model keeps from forward to backward, for a microbatch of `samples`, attention=stored. At 2
+/// What each part of the model keeps from forward to backward, for a microbatch of `samples`. Stored, at 2
 /// bytes, with dropout, without statistics, kv_heads = heads and mlp_hidden = 4 hidden, a block is sbh(34 + 5as/h) on
-/// one device and sbh(10 + 24/t + 5as/(ht)) on one of t tensor ranks: Korthikanti et al. 2022, eq. (1) and (2).
+/// one device and sbh(10 + 24/t + 5as/(ht)) on one of t tensor ranks: Korthikanti et al. 2022, eq. (1) and (2). Tiled,
+/// it is without the terms in 5as/h, as after their selective recomputation, and has two statistics of each row of
+/// scores.
 std::int64_t saved_embedding_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
 std::int64_t saved_block_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
 std::int64_t saved_block_bytes(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes,

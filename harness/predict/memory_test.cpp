@@ -109,6 +109,24 @@ TEST(PredictedMemory, AddsUpTheTableOfSavedTensors) {
   EXPECT_EQ(saved_block_bytes(w, bytes, 0), 0);
 }
 
+TEST(PredictedMemory, KeepsTwoStatisticsOfARowOfScoresWhereTiled) {
+  Workload w;
+  w.layers = 3, w.hidden = 6, w.heads = 3, w.kv_heads = 1, w.mlp_hidden = 11, w.vocab = 13, w.sequence = 5;
+  w.dropout = 0.1;
+  const RoleBytes bytes{.activation = 1000, .statistic = 100, .mask = 1, .parameter = 0, .gradient = 0, .state = 0};
+  constexpr std::int64_t samples = 2, n = samples * 5;
+  const auto form = [&](std::int64_t t, std::int64_t rank) {
+    return saved_block_bytes(w, holding(w, {.tp = t, .attention = "tiled"}, 0, rank), bytes, samples);
+  };
+  constexpr std::int64_t activations =
+      n * 6 + n * 6 + (n * 6 + n * 2 + n * 2) + n * 6 + n * 6 + n * 6 + n * 11 + n * 11;
+  EXPECT_EQ(form(1, 0), 1000 * activations + 100 * (4 * n + 2 * 3 * n) + n * 6 + n * 6);
+  w.dropout = 0;
+  EXPECT_EQ(form(1, 0), 1000 * activations + 100 * (4 * n + 2 * 3 * n));
+  // The second of two ranks: one head of three, five columns of eleven.
+  EXPECT_EQ(form(2, 1), 1000 * (4 * n * 6 + 2 * n * 2 + 2 * n * 2 + 2 * n * 5) + 100 * (4 * n + 2 * n));
+}
+
 TEST(PredictedMemory, SumsPartsOverTheLargestMicrobatch) {
   Workload w;
   w.layers = 3, w.kv_heads = w.heads, w.dropout = 0.5;

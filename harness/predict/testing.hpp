@@ -21,6 +21,7 @@ inline plan::Strategy random_strategy(std::mt19937& random, const workload::Work
   s.tp = pick(random, {1, 2, 3, 4, 5, 6, 7});
   s.dp = pick(random, {1, 2, 3});
   s.microbatches = pick(random, {1, 2, 5});
+  if (random() % 2 == 0) s.attention = "tiled";
   if ((s.pp > 1) + (s.tp > 1) + (s.dp > 1) > 1) std::shuffle(s.order.begin(), s.order.end(), random);
   if (s.pp == 1) return s;
   s.schedule = random() % 2 == 0 ? "gpipe" : "naive";

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "kernels/activation/activation.hpp"
-#include "kernels/attention/attention.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 
 namespace shardproof::engine {
@@ -30,19 +29,6 @@ using workload::DropoutSite;
 
 activation::Kind kind_of(const workload::Workload& w) {
   return w.activation == workload::Activation::gelu ? activation::Kind::gelu : activation::Kind::relu;
-}
-
-attention::Shape attention_shape(const Pass& pass) {
-  const auto& w = pass.workload;
-  return {.batch = pass.samples,
-          .sequence = w.sequence,
-          .heads = pass.heads.query.size(),
-          .kv_heads = pass.heads.key.size(),
-          .head_size = w.head_size(),
-          .window = w.window,
-          .first_head = pass.heads.query.begin,
-          .total_heads = w.heads,
-          .group = w.heads / w.kv_heads};
 }
 
 Tensor add(const Pass& pass, std::string name, const Tensor& x, const Tensor& y) {
@@ -98,6 +84,7 @@ Block::Block(ParameterStore& store, const workload::Workload& workload, std::int
 
 Block::Block(const Slots& slots, std::int64_t layer)
     : layer_(layer),
+      attention_(layer_),
       norm1_(slots.norm("norm1")),
       norm2_(slots.norm("norm2")),
       query_(slots.linear("attention.query")),
@@ -117,25 +104,7 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
   const Tensor q = query_.forward(pass, "query", h1);
   const Tensor k = key_.forward(pass, "key", h1);
   const Tensor v = value_.forward(pass, "value", h1);
-  const Dims scores{pass.samples, pass.heads.query.size(), w.sequence, w.sequence};
-  attention::Saved attention{pass.activation("probability", scores), {}, {}};
-  std::optional<dropout::Site> site;
-  if (pass.has_dropout()) {
-    site = pass.site(DropoutSite::attention_probability, layer_, w.heads * w.sequence * w.sequence);
-    attention.mask = Tensor(pass.queue, {"probability_mask", Dtype::u8, scores, Category::activation});
-    attention.dropped = pass.activation("probability_dropped", scores);
-  }
-  const Tensor o = pass.activation("attention_output", q.dims());
-  attention::forward(pass.queue, attention_shape(pass), q, k, v, pass.documents, site ? &*site : nullptr, attention, o);
-  saved.keep("query", q, Readers::input);
-  saved.keep("key", k, Readers::input);
-  saved.keep("value", v, Readers::input);
-  saved.keep("probability", attention.probability, Readers::input);
-  if (site) {
-    saved.keep("probability_mask", attention.mask, Readers::input);
-    saved.keep("probability_dropped", attention.dropped, Readers::input);
-  }
-  saved.keep("attention_output", o, Readers::both);
+  const Tensor o = attention_.forward(pass, q, k, v, saved);
 
   Tensor mask;
   const Tensor x2 = add(pass, "norm2_input", x,
@@ -162,29 +131,19 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
 
 Tensor Block::backward_input(const Pass& pass, const Tensor& dy, SavedTensors& saved) const {
   const auto& w = pass.workload;
-  const auto input_gradient = [&](const Linear& map, std::string name, const Tensor& d) {
-    const Accumulator sum = pass.sum(std::move(name), {d.dim(0), map.inputs()});
-    map.backward_input(pass, d, sum);
-    return sum;
-  };
-
   const Tensor d_down = pass.drop_backward(saved.find("mlp_output_mask"), dy);
-  const Tensor dg = input_gradient(down_, "activation_output.gradient", d_down).finish(pass.queue);
+  const Tensor dg = down_.backward_input(pass, "activation_output.gradient", d_down);
   const Tensor da = pass.activation("mlp_up_output.gradient", dg.dims());
   activation::backward(pass.queue, kind_of(w), saved["mlp_up_output"], dg, da);
-  const Tensor dh2 = joined(pass, input_gradient(up_, "norm2_output.gradient", da), "mlp_column_input_gradient");
+  const Tensor dh2 = up_.backward_input_joined(pass, "norm2_output.gradient", da, "mlp_column_input_gradient");
   const Tensor dx2 = add(pass, "norm2_input.gradient", dy, norm2_.backward_input(pass, dh2, norm2_of(saved)));
 
   const Tensor d_projection = pass.drop_backward(saved.find("attention_output_mask"), dx2);
-  const Tensor d_o = input_gradient(output_, "attention_output.gradient", d_projection).finish(pass.queue);
-  const Tensor dq = pass.activation("query.gradient", saved["query"].dims());
-  const Accumulator dk_sum = pass.sum("key.gradient", saved["key"].dims());
-  const Accumulator dv_sum = pass.sum("value.gradient", saved["value"].dims());
-  const attention::Saved attention{saved["probability"], saved.find("probability_mask"),
-                                   saved.find("probability_dropped")};
-  attention::backward(pass.queue, attention_shape(pass), d_o, saved["query"], saved["key"], saved["value"],
-                      pass.documents, saved["attention_output"], attention, w.dropout, dq, dk_sum, dv_sum);
-  const Tensor dk = key_gradient(pass, dk_sum, "key_gradient"), dv = key_gradient(pass, dv_sum, "value_gradient");
+  const Tensor d_o = output_.backward_input(pass, "attention_output.gradient", d_projection);
+  const auto d_core = attention_.backward_input(pass, d_o, saved);
+  const Tensor& dq = d_core.query;
+  const Tensor dk = key_gradient(pass, d_core.key, "key_gradient"),
+               dv = key_gradient(pass, d_core.value, "value_gradient");
   const Accumulator dh1_sum = pass.sum("norm1_output.gradient", {pass.rows(), w.hidden});
   query_.backward_input(pass, dq, dh1_sum);
   add_owned_heads(pass, key_, dk, dh1_sum);

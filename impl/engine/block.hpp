@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "impl/engine/attention_core.hpp"
 #include "impl/engine/layers.hpp"
 
 namespace shardproof::engine {
@@ -23,6 +24,7 @@ class Block {
   Block(const Slots& slots, std::int64_t layer);
 
   std::int64_t layer_;
+  AttentionCore attention_;
   Norm norm1_, norm2_;
   Linear query_, key_, value_, output_, up_, down_;
 };

@@ -27,6 +27,20 @@ Tensor Linear::forward_joined(const Pass& pass, std::string name, const Tensor& 
   return joined(pass, y, purpose);
 }
 
+Tensor Linear::backward_input(const Pass& pass, std::string name, const Tensor& dy) const {
+  Tensor dx = pass.activation(std::move(name), {dy.dim(0), inputs()});
+  matmul::backward_input(pass.queue, dy, weight_->weights(pass.version), dx);
+  return dx;
+}
+
+Tensor Linear::backward_input_joined(const Pass& pass, std::string name, const Tensor& dy,
+                                     std::string_view purpose) const {
+  if (!pass.split.cut()) return backward_input(pass, std::move(name), dy);
+  const Accumulator dx = pass.sum(std::move(name), {dy.dim(0), inputs()});
+  backward_input(pass, dy, dx);
+  return joined(pass, dx, purpose);
+}
+
 void Linear::backward_input(const Pass& pass, const Tensor& dy, const Accumulator& dx) const {
   matmul::backward_input(pass.queue, dy, weight_->weights(pass.version), dx);
 }

@@ -23,6 +23,10 @@ class Linear {
   Tensor forward(const Pass& pass, std::string name, const Tensor& x) const;
   /// Of weights whose inputs are cut: joined over the tensor group.
   Tensor forward_joined(const Pass& pass, std::string name, const Tensor& x, std::string_view purpose) const;
+  /// dx = dy w, where nothing else reads x.
+  Tensor backward_input(const Pass& pass, std::string name, const Tensor& dy) const;
+  /// The same of weights whose outputs are cut: joined over the tensor group.
+  Tensor backward_input_joined(const Pass& pass, std::string name, const Tensor& dy, std::string_view purpose) const;
   /// dx += dy w
   void backward_input(const Pass& pass, const Tensor& dy, const Accumulator& dx) const;
   /// The same for some of the outputs: dy holds those of the range.

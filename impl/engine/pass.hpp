@@ -25,6 +25,7 @@ struct Context {
   plan::HeadSlice heads;
   plan::Range vocab;
   bool shares_key_heads;  ///< with another tensor rank: the gradients of keys and values are joined before their use
+  bool tiled_attention;   ///< attention saves row statistics in place of probabilities
   const Tamper& tamper;
 };
 

@@ -56,6 +56,7 @@ struct Trainer::Impl {
                 plan.layout.heads.at(static_cast<std::size_t>(place.tp)),
                 plan.layout.vocab.at(static_cast<std::size_t>(place.tp)),
                 plan.layout.shares_key_heads(),
+                plan.strategy.attention == "tiled",
                 tamper},
         stages(context, store, plan, place),
         executor(queue, world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation"),

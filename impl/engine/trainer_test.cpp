@@ -105,6 +105,28 @@ TEST(Trainer, TheNextStepWritesNothingThatIsStillObserved) {
                    {.threads = {.send_depth = 1000, .injections = {"delay:rank=0,kind=receive,purpose=observe"}}});
 }
 
+TEST(Trainer, TiledAttentionChangesNoBit) {
+  for (const std::string layout : {"dp1", "dp2 microbatches=3", "pp2 schedule=gpipe microbatches=2", "tp3", "tp4 pp2"})
+    expect_same_bits(tiny(everything), layout + " attention=tiled", 2);
+  expect_same_bits(tiny({"heads=6", "kv_heads=2", "hidden=24", "dropout=0.3"}), "tp4 attention=tiled", 2);
+  expect_same_bits(tiny({"loss_scale=1099511627776"}), "tp2 attention=tiled", 2);
+}
+
+TEST(Trainer, TiledAttentionKeepsNoMatrixOfScores) {
+  const auto w = tiny({"dropout=0.2"});
+  const auto saved = [&](const std::string& strategy) {
+    std::int64_t bytes = 0;
+    on_ranks(w, Track::native, strategy, [&](RankRun& run) {
+      run.trainer.step(workload::batch(w, workload::Corpus(w), 1));
+      bytes = run.trainer.saved_bytes().at(1).bytes;
+    });
+    return bytes;
+  };
+  const auto rows = w.batch * w.heads * w.sequence;
+  // Probabilities, their mask, and what it leaves; against two statistics.
+  EXPECT_EQ(saved("dp1") - saved("dp1 attention=tiled"), rows * w.sequence * (4 + 1 + 4) - rows * 2 * 4);
+}
+
 TEST(Trainer, OverflowSkipsTheStepAndKeepsTheParameters) {
   const auto w = tiny({"loss_scale=1099511627776"});  // pushes gradients past 2^22
   const workload::Corpus corpus(w);

@@ -181,6 +181,13 @@ workload::Workload with_program_keys(workload::Workload workload, const Strategy
   return workload;
 }
 
+std::string_view contract(const Strategy& strategy, Track track) {
+  const bool rounded = track != Track::exact && std::ranges::any_of(strategy_table(), [&](const KeyRow& row) {
+                         return row.is_other_algebra && !is_standard(row, strategy);
+                       });
+  return rounded ? "ROUNDED" : "EXACT";
+}
+
 std::vector<StrategyKey> strategy_keys() {
   std::vector<StrategyKey> keys;
   for (const KeyRow& row : strategy_table())

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "impl/plan/mesh.hpp"
+#include "kernels/core/track.hpp"
 #include "suites/workload/workload.hpp"
 
 namespace shardproof::plan {
@@ -24,6 +25,7 @@ struct Strategy {
   std::string schedule = "naive";                                       ///< one of schedules() (schedule.hpp)
   std::int64_t microbatches = 1;          ///< parts that a data rank's share of the batch is accumulated over
   std::vector<std::int64_t> layers = {};  ///< by stage; empty: balanced, the first stages get one more
+  std::string attention = "stored";       ///< tiled: without a matrix of scores
   std::string sync = "all_reduce";        ///< how gradients meet in the data group
   std::string optimizer = {};             ///< empty: the workload's
   std::optional<double> clip = {};        ///< 0: off; none: the workload's
@@ -45,6 +47,10 @@ std::string print(const Strategy& strategy);
 
 /// The workload with the program keys that the strategy names in place of its own: what the oracle computes.
 workload::Workload with_program_keys(workload::Workload workload, const Strategy& strategy);
+
+/// What a run promises relative to one device: "EXACT", the same function summed in another order, or "ROUNDED", the
+/// same function in other algebra. In the exact track every layout key is EXACT.
+std::string_view contract(const Strategy& strategy, Track track);
 
 /// Why a strategy is refused.
 struct Refusal {

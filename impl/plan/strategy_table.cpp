@@ -18,6 +18,8 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
+std::vector<std::string> attention_names() { return {"stored", "tiled"}; }
+
 std::vector<std::string> sync_names() { return {"all_reduce"}; }
 
 std::vector<std::string> optimizer_names() {
@@ -87,6 +89,12 @@ constexpr KeyRow table[] = {
      .meaning = "layers of each stage; balanced: the first stages get one more",
      .no_effect = without_stages,
      .refused = wrong_layers},
+    {.name = "attention",
+     .member = &S::attention,
+     .kind = layout,
+     .meaning = "what attention keeps: probabilities, or of their rows maximum and sum",
+     .names = attention_names,
+     .is_other_algebra = true},
     {.name = "sync",
      .member = &S::sync,
      .kind = layout,

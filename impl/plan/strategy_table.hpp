@@ -29,6 +29,7 @@ struct KeyRow {
   std::string_view meaning;
   bool is_axis = false;                           ///< written NAMEsize
   std::vector<std::string> (*names)() = nullptr;  ///< legal values of a text
+  bool is_other_algebra = false;                  ///< a value other than the default rounds otherwise in f64 and native
   /// Where a value other than the default has nothing to act on: "with pp1"; else "".
   std::string_view (*no_effect)(const Strategy&) = nullptr;
   /// Why the workload cannot be run with the value; else "".

@@ -37,14 +37,17 @@ TEST(Strategy, ReadsEveryKey) {
                      .schedule = "gpipe",
                      .microbatches = 5,
                      .layers = {3, 0, 2},
+                     .attention = "tiled",
                      .sync = "all_reduce",
                      .optimizer = "sgd",
                      .clip = 0.25};
-  EXPECT_EQ(parse_strategy("clip=0.25 optimizer=sgd sync=all_reduce layers=3,0,2 microbatches=5 schedule=gpipe "
-                           "order=tp,pp,dp tp4 pp3 dp2"),
+  EXPECT_EQ(parse_strategy(
+                "clip=0.25 optimizer=sgd sync=all_reduce attention=tiled layers=3,0,2 microbatches=5 schedule=gpipe "
+                "order=tp,pp,dp tp4 pp3 dp2"),
             all);
   EXPECT_EQ(print(all),
-            "dp2 pp3 tp4 order=tp,pp,dp schedule=gpipe microbatches=5 layers=3,0,2 optimizer=sgd clip=0.25");
+            "dp2 pp3 tp4 order=tp,pp,dp schedule=gpipe microbatches=5 layers=3,0,2 attention=tiled optimizer=sgd "
+            "clip=0.25");
   EXPECT_EQ(all.ranks(), 24);
   EXPECT_EQ(parse_strategy("clip=off").clip, 0.0);
   EXPECT_EQ(print(parse_strategy("clip=off")), "clip=off");
@@ -60,6 +63,7 @@ TEST(Strategy, ThePrintedFormParsesBack) {
     if (draw(2) == 0) s.schedule = "gpipe";
     s.microbatches = 1 + draw(1000);
     for (int stage = draw(4); stage > 0; --stage) s.layers.push_back(draw(9));
+    if (draw(2) == 0) s.attention = "tiled";
     if (draw(2) == 0) s.optimizer = draw(2) == 0 ? "adam" : "momentum";
     if (draw(2) == 0) s.clip = draw(3) == 0 ? 0.0 : std::ldexp(1.0 + draw(1000) / 7.0, draw(40) - 20);
     const std::string text = print(s);
@@ -181,6 +185,13 @@ TEST(Strategy, ProgramKeysReplaceTheWorkloads) {
   EXPECT_EQ(print(with_program_keys(w, parse_strategy("dp2 pp2 schedule=gpipe microbatches=4"))), print(w));
 }
 
+TEST(Strategy, TheContractIsThatOfTheTrack) {
+  for (const auto track : {Track::exact, Track::f64, Track::native}) {
+    EXPECT_EQ(contract(parse_strategy("dp2 pp2 tp2 schedule=gpipe microbatches=3 clip=1"), track), "EXACT");
+    EXPECT_EQ(contract(parse_strategy("tp2 attention=tiled"), track), track == Track::exact ? "EXACT" : "ROUNDED");
+  }
+}
+
 TEST(Strategy, TheTableListsEveryKeyOnce) {
   const std::vector<std::string> standards = {"dp1",
                                               "pp1",
@@ -189,6 +200,7 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
                                               "schedule=naive",
                                               "microbatches=1",
                                               "layers=balanced",
+                                              "attention=stored",
                                               "sync=all_reduce",
                                               "optimizer=the workload's",
                                               "clip=the workload's"};
@@ -199,7 +211,8 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
     EXPECT_EQ(keys[k].program, keys[k].name == "optimizer" || keys[k].name == "clip") << keys[k].name;
   }
   EXPECT_EQ(keys[4].values, "schedule=naive | gpipe");
-  EXPECT_EQ(keys[8].values, "optimizer=sgd | momentum | adam | adamw");
+  EXPECT_EQ(keys[7].values, "attention=stored | tiled");
+  EXPECT_EQ(keys[9].values, "optimizer=sgd | momentum | adam | adamw");
 }
 
 }  // namespace

@@ -4,12 +4,11 @@
 #include <optional>
 
 #include "kernels/attention/passes.hpp"
+#include "kernels/attention/require_shape.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/require.hpp"
 
 namespace shardproof::attention {
-
-namespace {
 
 void require_shape(const char* kernel, const Shape& s) {
   const auto whole_groups = [&] { return s.heads == 0 || (s.kv_heads > 0 && s.heads % s.kv_heads == 0); };
@@ -21,6 +20,8 @@ void require_shape(const char* kernel, const Shape& s) {
                       " of " + std::to_string(s.total_heads) + " in groups of " + std::to_string(s.group) + " for " +
                       std::to_string(s.kv_heads) + " key heads, window " + std::to_string(s.window));
 }
+
+namespace {
 
 void count(KernelScope& scope, const Layout& layout, std::int64_t products) {
   scope.device().flops().add(2 * products * layout.batch * layout.sequence * layout.sequence * layout.hidden());

@@ -2,7 +2,10 @@
 // Against the oracle: exact bit for bit, overflow included; f64 and f32 within forward error bounds.
 #include "kernels/attention/attention.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,7 +17,7 @@
 namespace shardproof::attention {
 namespace {
 
-using testing::Candidate, testing::Case, testing::inputs;
+using testing::Candidate, testing::Case, testing::Form, testing::inputs;
 
 /// The oracle on the operands of a candidate, in S; all arrays as the kernels lay them out.
 template <class S>
@@ -70,20 +73,24 @@ struct Oracle {
   bool forward_overflow, backward_overflow;
 };
 
-class AttentionExact : public ::testing::TestWithParam<Case> {
+class AttentionExact : public ::testing::TestWithParam<std::tuple<Case, Form>> {
  protected:
+  const Case case_ = std::get<0>(GetParam());
+  const Form form_ = std::get<1>(GetParam());
   Device device_;
   ImmediateQueue queue_{device_};
 };
 
 TEST_P(AttentionExact, EqualsTheOracle) {
-  const Case c = GetParam();
+  const auto& c = case_;
   for (const double spread : {1.0, 6.0}) {
-    const Candidate<Fixed> run(queue_, c, inputs(c, spread));
+    const Candidate<Fixed> run(queue_, c, inputs(c, spread), form_);
     const Oracle<Fixed> oracle(queue_, c, run);
-    EXPECT_EQ(fetch<Fixed>(queue_, run.saved.probability), oracle.probability);
     EXPECT_EQ(fetch<Fixed>(queue_, run.o), oracle.o);
-    if (c.dropout > 0) {
+    if (form_ == Form::stored) {
+      EXPECT_EQ(fetch<Fixed>(queue_, run.saved.probability), oracle.probability);
+    }
+    if (form_ == Form::stored && c.dropout > 0) {
       EXPECT_EQ(fetch<std::uint8_t>(queue_, run.saved.mask), oracle.mask);
       EXPECT_EQ(fetch<Fixed>(queue_, run.saved.dropped), oracle.dropped);
     }
@@ -94,24 +101,29 @@ TEST_P(AttentionExact, EqualsTheOracle) {
     EXPECT_FALSE(fetch_overflow(queue_, run.o) || fetch_overflow(queue_, run.dk));
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, AttentionExact, ::testing::ValuesIn(testing::cases()),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionExact,
+                         ::testing::Combine(::testing::ValuesIn(testing::cases()),
+                                            ::testing::Values(Form::stored, Form::tiled)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" + name_of(std::get<1>(test.param));
+                         });
 
 TEST_P(AttentionExact, SlicesOfHeadsJoinToTheWhole) {
-  const Case c = GetParam();
+  const auto& c = case_;
   const auto x = inputs(c, 3.0);
-  const Candidate<Fixed> whole(queue_, c, x);
+  const Candidate<Fixed> whole(queue_, c, x, form_);
   const auto get = [&](const Tensor& tensor) { return fetch<Fixed>(queue_, tensor); };
   for (const auto& cuts : testing::slicings(c.shape.heads)) {
     SCOPED_TRACE(::testing::PrintToString(cuts));
     const auto before = device_.flops().model();
-    const testing::Joined<Fixed> joined(queue_, c, x, cuts);
+    const testing::Joined<Fixed> joined(queue_, c, x, cuts, form_);
     EXPECT_EQ(device_.flops().model() - before, 12 * c.positions() * c.shape.sequence * c.hidden());
-    EXPECT_EQ(joined.probability, get(whole.saved.probability));
     EXPECT_EQ(joined.o, get(whole.o));
     EXPECT_EQ(joined.dq, get(whole.dq));
     EXPECT_EQ(joined.dk, get(whole.dk));
     EXPECT_EQ(joined.dv, get(whole.dv));
+    if (form_ == Form::tiled) continue;
+    EXPECT_EQ(joined.probability, get(whole.saved.probability));
     if (c.dropout == 0) continue;
     EXPECT_EQ(joined.mask, fetch<std::uint8_t>(queue_, whole.saved.mask));
     EXPECT_EQ(joined.dropped, get(whole.saved.dropped));
@@ -126,7 +138,7 @@ struct Spike {
 };
 
 /// Whether forward and backward overflow, by the kernel and by the oracle.
-class AttentionOverflow : public ::testing::Test {
+class AttentionOverflow : public ::testing::TestWithParam<Form> {
  protected:
   void check(const Case& c, const std::vector<Spike>& spikes, bool forward, bool backward) {
     auto x = inputs(c, 1.0);
@@ -135,11 +147,11 @@ class AttentionOverflow : public ::testing::Test {
       values[static_cast<std::size_t>(s.row * (std::ssize(values) / c.shape.batch / c.shape.sequence) + s.column)] =
           s.value;
     }
-    const Candidate<Fixed> run(queue_, c, x);
+    const Candidate<Fixed> run(queue_, c, x, GetParam());
     const Oracle<Fixed> oracle(queue_, c, run);
     EXPECT_EQ(oracle.forward_overflow, forward);
     EXPECT_EQ(fetch_overflow(queue_, run.o), forward);
-    EXPECT_EQ(fetch_overflow(queue_, run.saved.probability), forward);
+    EXPECT_EQ(fetch_overflow(queue_, GetParam() == Form::tiled ? run.statistics.sum : run.saved.probability), forward);
     if (forward) return;
     EXPECT_EQ(fetch<Fixed>(queue_, run.o), oracle.o);
     EXPECT_EQ(oracle.backward_overflow, backward);
@@ -156,12 +168,12 @@ class AttentionOverflow : public ::testing::Test {
   Case plain_{"plain", {.batch = 1, .sequence = 5, .heads = 1, .kv_heads = 1, .head_size = 2}};
 };
 
-TEST_F(AttentionOverflow, LargeScoresInRange) {
+TEST_P(AttentionOverflow, LargeScoresInRange) {
   check(plain_, {{"q", 3, 0, 3000}, {"k", 2, 0, 900}}, false, false);
   check(plain_, {{"q", 3, 0, 3000}, {"k", 2, 0, -900}}, false, false);
 }
 
-TEST_F(AttentionOverflow, ScoreCountsWhereVisible) {
+TEST_P(AttentionOverflow, ScoreCountsWhereVisible) {
   check(plain_, {{"q", 3, 0, 4000}, {"k", 2, 0, 4000}}, true, false);
   check(plain_, {{"q", 3, 0, 4000}, {"k", 3, 0, 4000}}, true, false);
   check(plain_, {{"q", 3, 0, 4000}, {"k", 4, 0, 4000}}, false, false);
@@ -175,7 +187,7 @@ TEST_F(AttentionOverflow, ScoreCountsWhereVisible) {
   check(c, {{"q", 3, 0, 4000}, {"k", 2, 0, 4000}}, false, false);
 }
 
-TEST_F(AttentionOverflow, DistanceToTheMaximumCounts) {
+TEST_P(AttentionOverflow, DistanceToTheMaximumCounts) {
   // Scores of +-2.1e6, scaled by 1/sqrt(1): each is in range, their difference is not.
   Case c = plain_;
   c.shape.head_size = 1;
@@ -183,7 +195,7 @@ TEST_F(AttentionOverflow, DistanceToTheMaximumCounts) {
   check(c, {{"q", 3, 0, 3000}, {"k", 2, 0, -600}, {"k", 3, 0, 600}}, false, false);
 }
 
-TEST_F(AttentionOverflow, WeightedSumCountsBeforeItsDivision) {
+TEST_P(AttentionOverflow, WeightedSumCountsBeforeItsDivision) {
   // All scores are 0, so e = 1: the sum of v is out of range, its mean is not.
   std::vector<Spike> spikes;
   for (std::int64_t i = 0; i < 5; ++i) {
@@ -194,7 +206,7 @@ TEST_F(AttentionOverflow, WeightedSumCountsBeforeItsDivision) {
   check(plain_, spikes, false, false);
 }
 
-TEST_F(AttentionOverflow, GradientScoreCountsWhereVisible) {
+TEST_P(AttentionOverflow, GradientScoreCountsWhereVisible) {
   const std::vector<Spike> base{{"d_o", 3, 0, 4000}};
   const auto with = [&](std::int64_t row) {
     auto spikes = base;
@@ -216,20 +228,20 @@ TEST_F(AttentionOverflow, GradientScoreCountsWhereVisible) {
   check(c, with(2), false, false);
 }
 
-TEST_F(AttentionOverflow, DropoutFactorCountsWhereKept) {
+TEST_P(AttentionOverflow, DropoutFactorCountsWhereKept) {
   Case c = plain_;
   c.dropout = 0.75;  // k = 4: a t of 2e6 is in range, k t is not
   check(c, {{"d_o", 4, 0, 2000}, {"v", 0, 0, 1000}, {"v", 1, 0, 1000}, {"v", 2, 0, 1000}, {"v", 3, 0, 1000}}, false,
         true);
 }
 
-TEST_F(AttentionOverflow, DroppedGradientScoreCountsToo) {
+TEST_P(AttentionOverflow, DroppedGradientScoreCountsToo) {
   Case c = plain_;
   c.dropout = 0.5;  // some keys of the last row are kept, some not
   for (std::int64_t j = 0; j < 5; ++j) check(c, {{"d_o", 4, 0, 4000}, {"v", j, 0, 4000}}, false, true);
 }
 
-TEST_F(AttentionOverflow, DistanceToTheDotProductCounts) {
+TEST_P(AttentionOverflow, DistanceToTheDotProductCounts) {
   // Key 0 has p = 0 and t = t0, all others t = -2.5e6, which is the dot product too. No gradient shows ds of key 0.
   const auto with = [](double v0) {
     std::vector<Spike> spikes{
@@ -241,12 +253,15 @@ TEST_F(AttentionOverflow, DistanceToTheDotProductCounts) {
   check(plain_, with(1500), false, false);
 }
 
-TEST_F(AttentionOverflow, LargeGradientsInRange) {
+TEST_P(AttentionOverflow, LargeGradientsInRange) {
   check(plain_, {{"d_o", 3, 0, 30000}, {"d_o", 4, 1, -7000}}, false, false);
   Case c = plain_;
   c.dropout = 0.5;
   check(c, {{"d_o", 3, 0, 30000}, {"d_o", 4, 1, -7000}}, false, false);
 }
+
+INSTANTIATE_TEST_SUITE_P(Forms, AttentionOverflow, ::testing::Values(Form::stored, Form::tiled),
+                         [](const auto& test) { return name_of(test.param); });
 
 class Attention : public ::testing::Test {
  protected:
@@ -256,8 +271,69 @@ class Attention : public ::testing::Test {
 };
 
 TEST_F(Attention, CountsFlopsOfTheWholeSquare) {
-  const Candidate<float> run(queue_, case_, inputs(case_, 1.0));
-  EXPECT_EQ(device_.flops().model(), (4 + 8) * 2 * 5 * 5 * 6);
+  constexpr std::int64_t square = 2 * 5 * 5 * 6;
+  const auto flops = [&]<class S>(S, Form form) {
+    Device device;
+    ImmediateQueue queue(device);
+    const Candidate<S> run(queue, case_, inputs(case_, 1.0), form);
+    EXPECT_EQ(device.flops().model(), (4 + 8) * square);
+    return device.flops().hardware();
+  };
+  EXPECT_EQ(flops(float{}, Form::stored), (4 + 8) * square);
+  EXPECT_EQ(flops(float{}, Form::tiled), (4 + 8 + 2) * square);
+  EXPECT_EQ(flops(double{}, Form::tiled), (4 + 8 + 2) * square);
+  EXPECT_EQ(flops(Fixed{}, Form::tiled), (4 + 8 + 4) * square);
+}
+
+TEST_F(Attention, TiledNeverHoldsAMatrixOfScores) {
+  const auto workspace = [&]<class S>(S, std::int64_t sequence) {
+    auto c = case_;
+    c.shape.sequence = sequence;
+    c.dropout = 0.5;
+    Device device({.poison = false});
+    ImmediateQueue queue(device);
+    Candidate<S> x(queue, c, inputs(c, 1.0), Form::tiled);
+    const auto site = c.site();
+    x.dk_sum.restart(queue);
+    x.dv_sum.restart(queue);
+    device.memory().reset_peaks();
+    tiled_forward(queue, c.shape, x.q, x.k, x.v, x.documents, &site, x.statistics, x.o);
+    tiled_backward(queue, c.shape, x.d_o, x.q, x.k, x.v, x.documents, &site, x.o, x.statistics, x.dq, x.dk_sum,
+                   x.dv_sum);
+    return device.memory().peak_total() - device.memory().current_total();
+  };
+  EXPECT_EQ(workspace(float{}, 700), workspace(float{}, 200));
+  EXPECT_EQ(workspace(double{}, 700), workspace(double{}, 200));
+  EXPECT_EQ(workspace(Fixed{}, 700), workspace(Fixed{}, 200));
+}
+
+TEST_F(Attention, TiledTakesLargeScoresAsTheyCome) {
+  // Maxima that grow from tile to tile, and one that falls: the first scores shrink to nothing, or stay all there is.
+  Case c{"growing", {.batch = 1, .sequence = 200, .heads = 1, .kv_heads = 1, .head_size = 1}};
+  auto x = inputs(c, 1.0);
+  for (const double sign : {1.0, -1.0}) {
+    for (std::size_t i = 0; i < 200; ++i) x.at("q")[i] = 1, x.at("k")[i] = sign * static_cast<double>(i);
+    const Candidate<float> stored(queue_, c, x), tiled(queue_, c, x, Form::tiled);
+    for (const auto member :
+         {&Candidate<float>::o, &Candidate<float>::dq, &Candidate<float>::dk, &Candidate<float>::dv}) {
+      const auto expected = fetch<float>(queue_, stored.*member), got = fetch<float>(queue_, tiled.*member);
+      // Scores are whole numbers: besides sums of at most 200 terms and a few merges only exp rounds, by 2^-21 as k is
+      // at most 200 and dq sums k.
+      for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 200 * 0x1p-21) << i;
+    }
+  }
+}
+
+TEST_F(Attention, TiledPassesOnWhatIsNotFinite) {
+  auto x = inputs(case_, 1.0);
+  x.at("q")[2 * 6] = std::nan("");  // sample 0, position 2, head 0
+  const Candidate<float> run(queue_, case_, x, Form::tiled);
+  const auto o = fetch<float>(queue_, run.o), dq = fetch<float>(queue_, run.dq);
+  for (std::size_t i = 0; i < o.size(); ++i) {
+    EXPECT_EQ(std::isnan(o[i]), i >= 12 && i < 15) << i;
+    EXPECT_EQ(std::isnan(dq[i]), i >= 12 && i < 15) << i;
+  }
+  EXPECT_TRUE(std::isnan(fetch<float>(queue_, run.dk)[0]));
 }
 
 TEST_F(Attention, OnlyTheTotalOfKeyGradientsOverflows) {
@@ -280,6 +356,26 @@ TEST_F(Attention, OnlyTheTotalOfKeyGradientsOverflows) {
   dv.restart(queue_);
   add(3e6);
   EXPECT_TRUE(fetch_overflow(queue_, dv.finish(queue_)));
+}
+
+TEST_F(Attention, TiledKnowsHowLargeTheSumOverHeadsAndBlocksMayGrow) {
+  // Each head, or each block of queries, adds less than 2^21 to dv of key 0; 2^63 in raw units is 2^23, and the totals
+  // would come back into range if they wrapped.
+  const auto dv_overflows = [&](const Shape& shape, double first_key, double d_o) {
+    const Case c{"large_sums", shape};
+    auto x = inputs(c, 0.0);
+    std::fill(x["q"].begin(), x["q"].end(), 1.0);
+    x["k"][0] = first_key;  // what every query looks at
+    std::fill(x["d_o"].begin(), x["d_o"].end(), d_o);
+    const Candidate<Fixed> run(queue_, c, x, Form::tiled);
+    return fetch_overflow(queue_, run.dv);
+  };
+  const Shape heads{.batch = 1, .sequence = 1, .heads = 8, .kv_heads = 1, .head_size = 1};
+  EXPECT_TRUE(dv_overflows(heads, 0, 1.9e6));
+  EXPECT_FALSE(dv_overflows(heads, 0, 0.5e6));
+  const Shape blocks{.batch = 1, .sequence = 512, .heads = 1, .kv_heads = 1, .head_size = 1};
+  EXPECT_TRUE(dv_overflows(blocks, 1000, 32000));
+  EXPECT_FALSE(dv_overflows(blocks, 1000, 8000));
 }
 
 TEST_F(Attention, FreesItsWorkspace) {

@@ -75,7 +75,8 @@ class Backward {
     const auto at = layout_.row_at(b, h, i) + first;
     const S* const p = x_.probability + at;
     S* const t = ds + first;
-    Hidden(x_.documents + b * layout_.sequence + first, n).set(t, S{});
+    const auto* const documents = x_.documents + b * layout_.sequence;
+    Hidden(documents + first, n, documents[i]).set(t, S{});
     note(greatest(t, n));
     if (x_.mask != nullptr) dropout::KeepRow<S>{t, x_.mask + at, t, x_.keep_factor}(team, n);
     const S total = dot(layout_.query_at(b, h, i)), scale = scale_;

@@ -62,7 +62,8 @@ class Forward {
   S row(std::int64_t b, std::int64_t h, std::int64_t i, Range keys, S* scores) {
     const Team<S> team;
     const auto first = layout_.keys(i, i + 1).first, n = i + 1 - first;
-    const Hidden hidden(x_.documents + b * layout_.sequence + first, n);
+    const auto* const documents = x_.documents + b * layout_.sequence;
+    const Hidden hidden(documents + first, n, documents[i]);
     S* const e = scores + (first - keys.first);
     hidden.set(e, e[n - 1]);  // a query sees itself, so this changes neither maximum nor overflow
     exponentials(e, n);

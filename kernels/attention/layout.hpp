@@ -85,24 +85,44 @@ std::uint64_t greatest([[maybe_unused]] const S* x, [[maybe_unused]] std::int64_
   }
 }
 
-/// The keys of a row that its query, the last of them, does not see because they are of other documents.
+/// Those of n keys that a query of document `own` does not see because they are of other documents.
 class Hidden {
  public:
-  Hidden(const std::int32_t* document, std::int64_t n) : document_(document), n_(n) {
+  Hidden(const std::int32_t* document, std::int64_t n, std::int32_t own) : document_(document), n_(n), own_(own) {
     std::int32_t difference = 0;
-    for (std::int64_t j = 0; j < n; ++j) difference |= document[j] ^ document[n - 1];
+    for (std::int64_t j = 0; j < n; ++j) difference |= document[j] ^ own;
     any_ = difference != 0;
   }
   template <class T>
   void set(T* row, T value) const {
     if (!any_) return;
-    for (std::int64_t j = 0; j < n_; ++j) row[j] = document_[j] == document_[n_ - 1] ? row[j] : value;
+    for (std::int64_t j = 0; j < n_; ++j) row[j] = document_[j] == own_ ? row[j] : value;
   }
 
  private:
   const std::int32_t* document_;
   std::int64_t n_;
+  std::int32_t own_;
   bool any_;
+};
+
+/// The least and the greatest document of a range of positions.
+struct DocumentSpan {
+  std::int32_t least, greatest;
+
+  static DocumentSpan of(const std::int32_t* document, Range range) {
+    DocumentSpan span{document[range.first], document[range.first]};
+    for (auto i = range.first + 1; i < range.end; ++i) {
+      span.least = std::min(span.least, document[i]);
+      span.greatest = std::max(span.greatest, document[i]);
+    }
+    return span;
+  }
+  /// Where they do not, no position of one sees any of the other.
+  bool meets(DocumentSpan other) const { return least <= other.greatest && other.least <= greatest; }
+  bool is_one_with(DocumentSpan other) const {
+    return least == greatest && other.least == least && other.greatest == least;
+  }
 };
 
 }  // namespace shardproof::attention

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two kernels on memory that is open.
+// The kernels on memory that is open.
 #pragma once
 
 #include "kernels/attention/layout.hpp"
@@ -31,5 +31,28 @@ struct BackwardOperands {
 };
 template <class S>
 void run_backward(KernelScope& scope, const Layout& layout, const BackwardOperands<S>& operands);
+
+template <class S>
+struct TiledForwardOperands {
+  const S *q, *k, *v;
+  const std::int32_t* documents;
+  const dropout::Site* site;  // nullptr: no dropout
+  S *max, *sum, *o;
+};
+/// Fixed in tiled_exact.cpp; double and float in tiled_online.cpp.
+template <class S>
+void run_tiled_forward(KernelScope& scope, const Layout& layout, const TiledForwardOperands<S>& operands);
+
+template <class S>
+struct TiledBackwardOperands {
+  const S *d_o, *q, *k, *v;
+  const std::int32_t* documents;
+  const dropout::Site* site;
+  const S *o, *max, *sum;
+  S* dq;
+  Accumulator dk, dv;
+};
+template <class S>
+void run_tiled_backward(KernelScope& scope, const Layout& layout, const TiledBackwardOperands<S>& operands);
 
 }  // namespace shardproof::attention

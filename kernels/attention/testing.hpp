@@ -3,10 +3,11 @@
 #pragma once
 
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
-#include "kernels/attention/attention.hpp"
+#include "kernels/attention/tiled.hpp"
 #include "kernels/core/testing/testing.hpp"
 
 namespace shardproof::attention::testing {
@@ -43,8 +44,17 @@ struct Case {
   dropout::Site site() const { return {dropout, RandomStream(5, "dropout." + name), 977}; }
 };
 
+/// Whether probabilities are kept, or made again from row statistics.
+enum class Form { stored, tiled };
+inline std::string name_of(Form form) { return form == Form::stored ? "stored" : "tiled"; }
+
 inline std::vector<Case> cases() {
+  std::vector<std::int32_t> own_document(67);
+  std::iota(own_document.begin(), own_document.end(), 0);
+  std::vector<std::int32_t> long_documents(200, 1);  // the last tiles see nothing of the first ones
+  std::fill_n(long_documents.begin(), 70, 0);
   return {
+      {"no_sample", {.batch = 0, .sequence = 5, .heads = 2, .kv_heads = 1, .head_size = 3}, 0.5},
       {"one_position", {.batch = 3, .sequence = 1, .heads = 2, .kv_heads = 1, .head_size = 1}, 0.5},
       {"plain", {.batch = 2, .sequence = 7, .heads = 3, .kv_heads = 3, .head_size = 5}},
       {"several_blocks", {.batch = 1, .sequence = 131, .heads = 1, .kv_heads = 1, .head_size = 17}, 0.1},
@@ -62,6 +72,20 @@ inline std::vector<Case> cases() {
        {.batch = 2, .sequence = 97, .heads = 4, .kv_heads = 2, .head_size = 5, .window = 11},
        0.9,
        {1, 1, 1, 1, 1, 2, 2, 2}},
+      {"last_key_of_a_tile", {.batch = 1, .sequence = 127, .heads = 1, .kv_heads = 1, .head_size = 16}, 0.2},
+      {"whole_tiles", {.batch = 1, .sequence = 128, .heads = 1, .kv_heads = 1, .head_size = 33}},
+      {"first_key_of_a_tile", {.batch = 1, .sequence = 129, .heads = 2, .kv_heads = 1, .head_size = 16}},
+      {"window_below_a_tile", {.batch = 1, .sequence = 139, .heads = 1, .kv_heads = 1, .head_size = 5, .window = 63}},
+      {"window_of_a_tile", {.batch = 1, .sequence = 193, .heads = 1, .kv_heads = 1, .head_size = 8, .window = 64}, 0.1},
+      {"window_above_a_tile", {.batch = 1, .sequence = 131, .heads = 1, .kv_heads = 1, .head_size = 5, .window = 65}},
+      {"wider_than_the_sequence",
+       {.batch = 1, .sequence = 66, .heads = 1, .kv_heads = 1, .head_size = 2, .window = 99}},
+      {"documents_of_one", {.batch = 1, .sequence = 67, .heads = 1, .kv_heads = 1, .head_size = 3}, 0.5, own_document},
+      {"long_documents", {.batch = 1, .sequence = 200, .heads = 1, .kv_heads = 1, .head_size = 4}, 0.0, long_documents},
+      {"documents_that_return",
+       {.batch = 1, .sequence = 131, .heads = 1, .kv_heads = 1, .head_size = 4},
+       0.0,
+       {0, 1, 1}},
   };
 }
 
@@ -79,7 +103,8 @@ inline std::map<std::string, std::vector<double>> inputs(const Case& c, double s
 /// Runs both kernels; backward after a forward that did not overflow.
 template <class S>
 struct Candidate {
-  Candidate(Queue& queue, const Case& c, const std::map<std::string, std::vector<double>>& x) {
+  Candidate(Queue& queue, const Case& c, const std::map<std::string, std::vector<double>>& x,
+            Form form = Form::stored) {
     const auto& s = c.shape;
     const Dims wide{c.positions(), c.hidden()}, narrow{c.positions(), c.kv_hidden()};
     const Dims scores{s.batch, s.heads, s.sequence, s.sequence};
@@ -93,9 +118,14 @@ struct Candidate {
     d_o = shardproof::testing::make(queue, "d_o", wide, x.at("d_o"), dtype);
     documents = empty("documents", {c.positions()}, Dtype::i32);
     upload<std::int32_t>(queue, documents, c.all_documents());
-    saved.probability = empty("probability", scores, dtype);
-    const auto site = c.site();
-    if (c.dropout > 0) {
+    const auto own_site = c.site();
+    const auto* const site = c.dropout > 0 ? &own_site : nullptr;
+    if (form == Form::tiled) {
+      for (auto* t : {&statistics.max, &statistics.sum}) *t = empty("statistic", {s.batch, s.heads, s.sequence}, dtype);
+    } else {
+      saved.probability = empty("probability", scores, dtype);
+    }
+    if (form == Form::stored && site != nullptr) {
       saved.mask = empty("mask", scores, Dtype::u8);
       saved.dropped = empty("dropped", scores, dtype);
     }
@@ -103,15 +133,24 @@ struct Candidate {
     dq = empty("dq", wide, dtype);
     dk_sum = Accumulator(queue, {"dk", dtype, narrow, Category::activation});
     dv_sum = Accumulator(queue, {"dv", dtype, narrow, Category::activation});
-    forward(queue, s, q, k, v, documents, c.dropout > 0 ? &site : nullptr, saved, o);
+    if (form == Form::tiled) {
+      tiled_forward(queue, s, q, k, v, documents, site, statistics, o);
+    } else {
+      forward(queue, s, q, k, v, documents, site, saved, o);
+    }
     if (fetch_overflow(queue, o)) return;
-    backward(queue, s, d_o, q, k, v, documents, o, saved, c.dropout, dq, dk_sum, dv_sum);
+    if (form == Form::tiled) {
+      tiled_backward(queue, s, d_o, q, k, v, documents, site, o, statistics, dq, dk_sum, dv_sum);
+    } else {
+      backward(queue, s, d_o, q, k, v, documents, o, saved, c.dropout, dq, dk_sum, dv_sum);
+    }
     dk = dk_sum.finish(queue);
     dv = dv_sum.finish(queue);
   }
 
   Tensor q, k, v, d_o, documents, o, dq, dk, dv;  ///< dk and dv: empty after an overflow in forward
-  Saved saved;
+  Saved saved;                                    ///< stored
+  RowStatistics statistics;                       ///< tiled
   Accumulator dk_sum, dv_sum;
 };
 
@@ -129,7 +168,7 @@ inline std::vector<std::vector<std::int64_t>> slicings(std::int64_t heads) {
 template <class S>
 struct Joined {
   Joined(Queue& queue, const Case& c, const std::map<std::string, std::vector<double>>& x,
-         const std::vector<std::int64_t>& cuts) {
+         const std::vector<std::int64_t>& cuts, Form form = Form::stored) {
     const auto& s = c.shape;
     const auto square = s.sequence * s.sequence;
     for (auto* wide : {&o, &dq}) wide->resize(x.at("q").size());
@@ -147,11 +186,13 @@ struct Joined {
                              {{"q", wide.of(x.at("q"))},
                               {"k", narrow.of(x.at("k"))},
                               {"v", narrow.of(x.at("v"))},
-                              {"d_o", wide.of(x.at("d_o"))}});
+                              {"d_o", wide.of(x.at("d_o"))}},
+                             form);
       wide.add(fetch<S>(queue, run.o), o);
       wide.add(fetch<S>(queue, run.dq), dq);
       narrow.add(fetch<S>(queue, run.dk), dk);
       narrow.add(fetch<S>(queue, run.dv), dv);
+      if (form == Form::tiled) continue;
       scores.add(fetch<S>(queue, run.saved.probability), probability);
       if (c.dropout == 0) continue;
       scores.add(fetch<std::uint8_t>(queue, run.saved.mask), mask);
@@ -159,7 +200,7 @@ struct Joined {
     }
   }
 
-  std::vector<S> o, dq, dk, dv, probability, dropped;
+  std::vector<S> o, dq, dk, dv, probability, dropped;  ///< the last two and mask: of stored
   std::vector<std::uint8_t> mask;
 
  private:

@@ -17,6 +17,8 @@ class FlopLedger {
     hardware_ += flops;
     if (!recomputing_) model_ += flops;
   }
+  /// A kernel that computes again what another could have kept.
+  void add_recomputed(std::int64_t flops) { hardware_ += flops; }
   void set_recomputing(bool on) { recomputing_ = on; }
   std::int64_t model() const { return model_; }
   std::int64_t hardware() const { return hardware_; }

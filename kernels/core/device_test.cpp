@@ -22,8 +22,9 @@ TEST(Device, CountsWorkDoneAgainAsHardwareWork) {
   flops.add(30);
   flops.set_recomputing(false);
   flops.add(1);
+  flops.add_recomputed(7);
   EXPECT_EQ(flops.model(), 101);
-  EXPECT_EQ(flops.hardware(), 131);
+  EXPECT_EQ(flops.hardware(), 138);
 }
 
 /// The thread's floating-point environment, as it was before.

@@ -11,8 +11,11 @@ const dropout::Site site{0.1, RandomStream(1, "dropout"), 0};
 
 void dropout_mask(benchmark::State& state) {
   testing::Bench bench(state, Dtype::f32);
-  std::vector<std::uint8_t> mask(65536);
-  bench.run(std::ssize(mask), [&] { dropout::fill_mask(site, 0, std::ssize(mask), mask.data()); });
+  const Tensor mask(bench.queue, {"mask", Dtype::u8, {65536}, Category::activation});
+  bench.queue.submit("mask", [&](KernelScope& scope) {
+    auto* const to = scope.write<std::uint8_t>(mask);
+    bench.run(mask.elements(), [&] { dropout::fill_mask(site, 0, mask.elements(), to); });
+  });
 }
 BENCHMARK(dropout_mask);
 

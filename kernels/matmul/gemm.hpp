@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "kernels/core/accumulator.hpp"
 #include "kernels/core/queue.hpp"
@@ -51,18 +52,22 @@ template <class S>
 bool multiply(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, const S* bias,
               S* c, std::int64_t c_stride);
 
-/// An accumulator that one kernel adds several products to, none to the elements of another: it grows by the largest of
-/// their bounds, not by the sum of them.
+/// An accumulator that one kernel adds several products to, on one or more levels: no two products of a level add to
+/// the same element. It grows by the largest bound of each level, not by the sum over all products.
 template <class S>
 class Sums {
  public:
-  Sums(KernelScope& scope, Accumulator sum) : scope_(scope), sum_(std::move(sum)) {}
+  Sums(KernelScope& scope, Accumulator sum, std::int64_t levels = 1)
+      : scope_(scope), sum_(std::move(sum)), bounds_(static_cast<std::size_t>(levels)) {}
 
+  /// The level of the products that follow; 0 at first.
+  void enter(std::int64_t level) { level_ = static_cast<std::size_t>(level); }
   /// For a product whose sums are within `bound` (as AccumulatorView takes it); valid until the next call.
   AccumulatorView<S>& view(double bound) {
-    if (!view_ || bound > bound_) {
-      view_.emplace(scope_, sum_, bound - bound_);
-      bound_ = bound;
+    auto& largest = bounds_.at(level_);
+    if (!view_ || bound > largest) {
+      view_.emplace(scope_, sum_, bound - largest);
+      largest = bound;
     }
     return *view_;
   }
@@ -71,12 +76,17 @@ class Sums {
   KernelScope& scope_;
   Accumulator sum_;
   std::optional<AccumulatorView<S>> view_;
-  double bound_ = 0;
+  std::vector<double> bounds_;  // by level
+  std::size_t level_ = 0;
 };
 
 /// sums[first + i * stride + j] += sum_k product(a(i,k), b(k,j)), an unfinished sum.
 template <class S>
 void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b,
                   Sums<S>& sums, std::int64_t first, std::int64_t stride);
+
+/// totals[i * stride + j] += sum_k product(a(i,k), b(k,j)), true totals.
+void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<Fixed> a, View<Fixed> b,
+                  FixedSum* totals, std::int64_t stride);
 
 }  // namespace shardproof::matmul

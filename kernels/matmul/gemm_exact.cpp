@@ -144,15 +144,11 @@ struct Narrow {
     c[i * stride + j].raw += static_cast<std::int64_t>(sum.raw);
   }
 };
+/// To totals that hold what they begin with.
 struct Totals {
   FixedSum* total;
   std::int64_t stride;
-  const Fixed* bias;
-  void begin(std::int64_t i, std::int64_t j, std::int64_t m, std::int64_t n) {
-    for (FixedSum* to = total + i * stride; m > 0; --m, to += stride) {
-      for (std::int64_t l = j; l < j + n; ++l) to[l] = bias != nullptr ? term(bias[l]) : FixedSum{};
-    }
-  }
+  void begin(std::int64_t, std::int64_t, std::int64_t, std::int64_t) {}
   void expect(std::int64_t, std::int64_t, std::int64_t) {}
   void add(std::int64_t i, std::int64_t j, FixedSum sum) { total[i * stride + j] += sum; }
 };
@@ -167,7 +163,12 @@ struct Lanes {
 /// One block by 128-bit totals; whether one of them is out of range.
 bool multiply_block(Workspace& workspace, const Product& p, bool fast, const Fixed* bias, Fixed* c,
                     std::int64_t c_stride) {
-  Totals sink{workspace.totals(p.m * p.n), p.n, bias};
+  Totals sink{workspace.totals(p.m * p.n), p.n};
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      sink.total[i * p.n + j] = bias != nullptr ? term(bias[j]) : FixedSum{};
+    }
+  }
   add_product(workspace, p, fast, sink);
   bool out_of_range = false;
   for (std::int64_t i = 0; i < p.m; ++i) {
@@ -212,6 +213,13 @@ void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int
   const Bounds bounds = bounds_of(all);
   Lanes sink{sums.view(bounds.sum * 0x1p-40), first, stride};
   add_product(workspace, all, bounds.fast, sink);
+}
+
+void multiply_add(Workspace& workspace, std::int64_t m, std::int64_t n, std::int64_t k, View<Fixed> a, View<Fixed> b,
+                  FixedSum* totals, std::int64_t stride) {
+  const Product all{m, n, k, a, b};
+  Totals sink{totals, stride};
+  add_product(workspace, all, bounds_of(all).fast, sink);
 }
 
 }  // namespace shardproof::matmul

@@ -33,24 +33,30 @@ blasint blas_size(std::int64_t size) {
                      std::to_string(std::numeric_limits<blasint>::max()));
 }
 
-/// c += a b
-void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<double> a, View<double> b, double* c,
-                     std::int64_t c_stride) {
+/// c = (or +=) a b
+void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<double> a, View<double> b, bool add,
+                     double* c, std::int64_t c_stride) {
   [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);
   const auto op = [](Operand o) { return o.transposed ? CblasTrans : CblasNoTrans; };
   const auto oa = operand(a, m, k), ob = operand(b, k, n);
   cblas_dgemm(CblasRowMajor, op(oa), op(ob), blas_size(m), blas_size(n), blas_size(k), 1.0, a.data,
-              blas_size(oa.leading), b.data, blas_size(ob.leading), 1.0, c, blas_size(c_stride));
+              blas_size(oa.leading), b.data, blas_size(ob.leading), add ? 1.0 : 0.0, c, blas_size(c_stride));
 }
 
-void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<float> a, View<float> b, float* c,
+void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<float> a, View<float> b, bool add, float* c,
                      std::int64_t c_stride) {
   // OpenMP keeps the number of threads per calling thread.
   [[maybe_unused]] thread_local const bool once = (omp_set_num_threads(1), true);
   const auto oa = operand(a, m, k), ob = operand(b, k, n);
-  const auto status = dnnl_sgemm(oa.transposed ? 'T' : 'N', ob.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data,
-                                 oa.leading, b.data, ob.leading, 1.0f, c, c_stride);
-  if (status != dnnl_success) {
+  // A deep product of a transposed matrix, which every gradient of a weight is, goes a quarter faster in parts: of the
+  // depths from 256 to 2048, 512 was the best for all of `laptop`'s shapes.
+  const auto depth = oa.transposed ? std::int64_t{512} : k;
+  for (std::int64_t first = 0; first < k; first += depth) {
+    const auto status =
+        dnnl_sgemm(oa.transposed ? 'T' : 'N', ob.transposed ? 'T' : 'N', m, n, std::min(depth, k - first), 1.0f,
+                   a.data + first * a.column_stride, oa.leading, b.data + first * b.row_stride, ob.leading,
+                   add || first > 0 ? 1.0f : 0.0f, c, c_stride);
+    if (status == dnnl_success) continue;
     throw DeviceError("dnnl_sgemm failed with status " + std::to_string(status) + " for " + std::to_string(m) + "x" +
                       std::to_string(n) + "x" + std::to_string(k));
   }
@@ -59,10 +65,11 @@ void library_product(std::int64_t m, std::int64_t n, std::int64_t k, View<float>
 template <class S>
 bool multiply_by_library(std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, const S* bias, S* c,
                          std::int64_t c_stride) {
-  for (std::int64_t i = 0; i < m; ++i) {
+  const bool is_sum = m > 0 && n > 0 && k > 0;
+  for (std::int64_t i = 0; i < m && (bias != nullptr || !is_sum); ++i) {
     bias != nullptr ? std::copy_n(bias, n, c + i * c_stride) : std::fill_n(c + i * c_stride, n, S{});
   }
-  if (m > 0 && n > 0 && k > 0) library_product(m, n, k, a, b, c, c_stride);
+  if (is_sum) library_product(m, n, k, a, b, bias != nullptr, c, c_stride);
   return false;
 }
 
@@ -70,7 +77,7 @@ template <class S>
 void add_by_library(std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, Sums<S>& sums,
                     std::int64_t first, std::int64_t stride) {
   S* const c = sums.view(0).data() + first;
-  if (m > 0 && n > 0 && k > 0) library_product(m, n, k, a, b, c, stride);
+  if (m > 0 && n > 0 && k > 0) library_product(m, n, k, a, b, true, c, stride);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // f64 and f32 products. A sum of a bias and K products in any order differs from the true one by at most gamma_(K+1)
 // (|bias| + sum |a||b|), gamma_n = n u / (1 - n u) (Higham 2002, section 3.1). The yardstick is a loop in long double,
 // whose own error, 2^-11 of that or less, the factor covers.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -43,6 +44,7 @@ class GemmLibraries : public ::testing::Test {
       const S* const bias = order % 3 == 0 ? bias_.data() : nullptr;
       const std::int64_t stride = n + 2;
       std::vector<S> c(static_cast<std::size_t>(m * stride), S{7});
+      for (std::int64_t i = 0; i < m; ++i) std::fill_n(c.begin() + i * stride, n, std::numeric_limits<S>::quiet_NaN());
       Accumulator sum(queue_, {"sum", dtype_of<S>(), {m, stride}, Category::gradient});
       queue_.submit("test", [&](KernelScope& scope) {
         Workspace workspace(scope);
@@ -90,6 +92,7 @@ TYPED_TEST(GemmLibraries, WithinTheForwardErrorBound) {
     }
   }
   this->check(67, 129, 300);
+  for (const std::int64_t k : {511, 512, 513, 1025}) this->check(3, 7, k);  // f32 takes a transposed in parts of 512
 }
 
 // One row, so that a stride beyond 31 bits needs no memory. The same strides are fine in f32.

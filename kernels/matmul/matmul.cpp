@@ -63,6 +63,13 @@ void expect_forward(const char* kernel, const Tensor& x, const Tensor& w, const 
   if (bias) expect(kernel, bias.name(), bias.dims(), {w.dim(0)});
 }
 
+void expect_backward_input(const char* kernel, const Tensor& dy, const Tensor& w, const Dims& dx) {
+  expect_matrix(kernel, dy);
+  expect_matrix(kernel, w);
+  expect(kernel, w.name(), w.dims(), {dy.dim(1), w.dim(1)});
+  expect(kernel, "dx", dx, {dy.dim(0), w.dim(1)});
+}
+
 }  // namespace
 
 void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
@@ -98,13 +105,24 @@ void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias,
   });
 }
 
-void backward_input(Queue& queue, const Tensor& dy, const Tensor& w, const Accumulator& dx) {
+void backward_input(Queue& queue, const Tensor& dy, const Tensor& w, const Tensor& dx) {
   constexpr auto name = "matmul_backward_input";
-  expect_matrix(name, dy);
-  expect_matrix(name, w);
+  expect_backward_input(name, dy, w, dx.dims());
   const auto rows = dy.dim(0), out = dy.dim(1), in = w.dim(1);
-  expect(name, w.name(), w.dims(), {out, in});
-  expect(name, "dx", dx.dims(), {rows, in});
+  dispatch(dy.dtype(), [&]<class S>(S) {
+    queue.submit(name, [=](KernelScope& scope) {
+      Workspace workspace(scope);
+      multiply<S>(workspace, rows, in, out, {scope.read<S>(dy), out, 1}, {scope.read<S>(w), in, 1}, nullptr,
+                  scope.write<S>(dx), in);
+      count(scope, rows, in, out);
+    });
+  });
+}
+
+void backward_input(Queue& queue, const Tensor& dy, const Tensor& w, const Accumulator& dx) {
+  constexpr auto name = "matmul_backward_input_add";
+  expect_backward_input(name, dy, w, dx.dims());
+  const auto rows = dy.dim(0), out = dy.dim(1), in = w.dim(1);
   dispatch(dy.dtype(), [&]<class S>(S) {
     queue.submit(name, [=](KernelScope& scope) {
       add_product<S>(scope, rows, in, out, {scope.read<S>(dy), out, 1}, {scope.read<S>(w), in, 1}, dx);
@@ -137,7 +155,7 @@ void backward_bias(Queue& queue, const Tensor& dy, const Accumulator& db) {
     queue.submit(name, [=](KernelScope& scope) {
       const S* from = scope.read<S>(dy);
       AccumulatorView<S> view(scope, db, static_cast<double>(rows) * greatest(from, rows * out));
-      constexpr std::int64_t block = 64;
+      constexpr std::int64_t block = 512;  // long enough runs of a row for the prefetcher
       Sum<S> sum[block];
       for (std::int64_t j0 = 0; j0 < out; j0 += block) {
         const auto columns = std::min(block, out - j0);

@@ -15,6 +15,8 @@ void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias,
 /// y += bias + x w^T, an unfinished sum: x and w hold a slice of the inputs (row-parallel maps, Shoeybi et al. 2019),
 /// and one slice adds the bias.
 void forward(Queue& queue, const Tensor& x, const Tensor& w, const Tensor& bias, const Accumulator& y);
+/// dx = dy w, where the map is the only reader of x.
+void backward_input(Queue& queue, const Tensor& dy, const Tensor& w, const Tensor& dx);
 /// dx += dy w
 void backward_input(Queue& queue, const Tensor& dy, const Tensor& w, const Accumulator& dx);
 /// dw += dy^T x

@@ -7,6 +7,7 @@
 
 #include "kernels/core/philox.hpp"
 #include "kernels/matmul/matmul.hpp"
+#include "kernels/matmul/testing.hpp"
 
 namespace shardproof::matmul {
 namespace {
@@ -34,6 +35,7 @@ void run(benchmark::State& state, Pass pass) {
   Accumulator sum(queue, {"sum", dtype_of<S>(), {rows, out}, Category::activation});
   Accumulator dx(queue, {"dx", dtype_of<S>(), {rows, in}, Category::gradient});
   Accumulator dw(queue, {"dw", dtype_of<S>(), {out, in}, Category::gradient});
+  state.counters["roof_GMAC/s"] = testing::peak<S>();
   for (auto _ : state) {
     switch (pass) {
       case Pass::forward: forward(queue, x, w, bias, y); break;

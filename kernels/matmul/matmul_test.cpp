@@ -91,6 +91,9 @@ TEST_F(Matmul, ExactEqualsTheOracle) {
       }
       EXPECT_EQ(fetch<Fixed>(queue_, y), reference::linear(arithmetic, array<Fixed>(x), array<Fixed>(w), &b).values());
       EXPECT_EQ(fetch<Fixed>(queue_, dx.finish(queue_)), arithmetic.finish(dx_sum).values());
+      const Tensor whole(queue_, {"dx", Dtype::fixed, {rows, in}, Category::activation});
+      backward_input(queue_, dy, w, whole);
+      EXPECT_EQ(fetch<Fixed>(queue_, whole), arithmetic.finish(dx_sum).values());
       EXPECT_EQ(fetch<Fixed>(queue_, dw.finish(queue_)), arithmetic.finish(dw_sum).values());
       EXPECT_EQ(fetch<Fixed>(queue_, db.finish(queue_)), arithmetic.finish(db_sum).values());
 
@@ -200,6 +203,9 @@ TEST_F(Matmul, FloatsMultiplyTheRightOperands) {
     backward_bias(queue_, dy, db);
     EXPECT_EQ(testing::doubles(queue_, y), (std::vector{9., 24., 9., 28., 9., 32.}));
     EXPECT_EQ(testing::doubles(queue_, dx.finish(queue_)), (std::vector{1., -1., 0., 2., 2., 4.}));
+    const Tensor whole(queue_, {"dx", dtype, {3, 2}, Category::activation});
+    backward_input(queue_, dy, w, whole);
+    EXPECT_EQ(testing::doubles(queue_, whole), (std::vector{1., -1., 0., 2., 2., 4.}));
     EXPECT_EQ(testing::doubles(queue_, dw.finish(queue_)), (std::vector{11., 14., 18., 22.}));
     EXPECT_EQ(testing::doubles(queue_, db.finish(queue_)), (std::vector{3., 4.}));
   }
@@ -263,11 +269,12 @@ TEST_F(Matmul, CountsFlops) {
   EXPECT_EQ(spent([&] { forward(queue_, x, w, {}, y); }), 2 * 5 * 3 * 7);
   EXPECT_EQ(spent([&] { forward(queue_, x, w, {}, zeros("y", {5, 7}, Dtype::f32)); }), 2 * 5 * 3 * 7);
   EXPECT_EQ(spent([&] { backward_input(queue_, dy, w, dx); }), 2 * 5 * 3 * 7);
+  EXPECT_EQ(spent([&] { backward_input(queue_, dy, w, numbers("whole", {5, 3}, Dtype::f32)); }), 2 * 5 * 3 * 7);
   EXPECT_EQ(spent([&] { backward_weight(queue_, dy, x, dw); }), 2 * 5 * 3 * 7);
   EXPECT_EQ(spent([&] { backward_bias(queue_, dy, db); }), 0);
   device_.flops().set_recomputing(true);
   EXPECT_EQ(spent([&] { forward(queue_, x, w, {}, y); }), 0);
-  EXPECT_EQ(device_.flops().hardware(), 5 * 2 * 5 * 3 * 7);
+  EXPECT_EQ(device_.flops().hardware(), 6 * 2 * 5 * 3 * 7);
 }
 
 TEST_F(Matmul, RefusesWhatDoesNotFit) {
@@ -284,6 +291,8 @@ TEST_F(Matmul, RefusesWhatDoesNotFit) {
   EXPECT_THROW(forward(queue_, x, w, {}, dx), InternalError);
   EXPECT_THROW(backward_input(queue_, x, w, dx), InternalError);
   EXPECT_THROW(backward_input(queue_, y, w, dw), InternalError);
+  EXPECT_THROW(backward_input(queue_, x, w, x), InternalError);
+  EXPECT_THROW(backward_input(queue_, y, w, y), InternalError);
   EXPECT_THROW(backward_weight(queue_, y, w, dw), InternalError);
   EXPECT_THROW(backward_weight(queue_, y, x, dx), InternalError);
   EXPECT_THROW(backward_bias(queue_, y, dx), InternalError);

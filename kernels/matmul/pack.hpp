@@ -5,33 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 #include "kernels/matmul/gemm.hpp"
 #include "kernels/matmul/tile.hpp"
+#include "kernels/matmul/transpose.hpp"
 
 namespace shardproof::matmul {
 
 namespace detail {
-
-/// Swaps the off-diagonal blocks of size `step` of two rows.
-template <int step, int... l>
-void exchange(Reals& a, Reals& b, std::integer_sequence<int, l...>) {
-  const Reals first = __builtin_shufflevector(a, b, ((l & step) != 0 ? lanes + l - step : l)...);
-  b = __builtin_shufflevector(a, b, ((l & step) != 0 ? lanes + l : l + step)...);
-  a = first;
-}
-
-template <int step = 1>
-[[gnu::always_inline]] inline void transpose(Reals (&row)[lanes]) {
-  if constexpr (step < lanes) {
-#pragma GCC unroll 8
-    for (int i = 0; i < lanes; ++i) {
-      if ((i & step) == 0) exchange<step>(row[i], row[i + step], std::make_integer_sequence<int, lanes>());
-    }
-    transpose<2 * step>(row);
-  }
-}
 
 /// to[k * width + i] = from(i, k) * scale for i, k < lanes; rows of `from` are contiguous.
 inline void pack_square(const Fixed* from, std::int64_t row_stride, double scale, double* to, std::int64_t width) {
