@@ -2,7 +2,6 @@
 #include "harness/predict/traffic.hpp"
 
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "harness/predict/holding.hpp"
@@ -79,7 +78,7 @@ Gradients gradients(const workload::Workload& workload, const plan::Strategy& st
 TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy, Track track,
                      std::int64_t samples) {
   const Shape w(workload);
-  const auto& [dp, pp, tp] = std::tie(strategy.dp, strategy.pp, strategy.tp);
+  const std::int64_t dp = strategy.dp, pp = strategy.pp, tp = strategy.tp;
   const auto scalar = static_cast<std::int64_t>(size_of(scalar_of(track)));
   constexpr std::int64_t i64 = sizeof(std::int64_t), i32 = sizeof(std::int32_t);
   Table table(track);

@@ -151,7 +151,9 @@ class Gathering {
         copies.front().values);
     for (const auto& copy : copies) {
       if (!plan::is_primary(layout, copy.place)) continue;
-      const auto [dim, range] = held(layout, layout.held, copy.place.tp);
+      const auto slice = held(layout, layout.held, copy.place.tp);
+      const auto dim = slice.first;
+      const auto range = slice.second;
       const auto owned = layout.owned.at(static_cast<std::size_t>(copy.place.tp));
       std::visit(
           [&]<class V>(V& to) {

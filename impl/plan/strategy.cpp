@@ -128,8 +128,8 @@ class Parser {
       takes_rest_ = &*row;
       if (!ranks_) complain(word, "the number of ranks, of which it takes the rest, is not given");
     } else if (const auto wrong = std::visit(
-                   [&](auto member) {
-                     return Read{*row, value}(strategy_.*member);
+                   [&, &text = value](auto member) {
+                     return Read{*row, text}(strategy_.*member);
                    },
                    row->member);
                !wrong.empty()) {

@@ -104,9 +104,9 @@ class Reader {
       throw BadInput(fmt::format("{}: a workload is one JSON object, not {}", origin_, shown(json)));
     for (const auto& [key, value] : json.items()) {
       const auto again = std::count_if(doubled.begin(), doubled.end(),
-                                       [&](const DoubledKey& d) { return d.depth == 1 && d.key == key; });
+                                       [&, &name = key](const DoubledKey& d) { return d.depth == 1 && d.key == name; });
       if (again > 0) error(origin_, fmt::format("{} is given {} times", shortened(key), again + 1), key);
-      set(origin_, key, [&](const Key&) { return value; });
+      set(origin_, key, [&given = value](const Key&) { return given; });
     }
   }
 
