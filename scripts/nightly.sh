@@ -26,6 +26,14 @@ digests_agree() {
   cat "$out"/*.digest && [[ $(cat "$out"/*.digest | wc -l) -eq 3 && $(sort -u "$out"/*.digest | wc -l) -eq 1 ]]
 }
 
+fuzz() {
+  cmake -G Ninja -B "$out/fuzz" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSHARDPROOF_FUZZ=ON \
+    -DSHARDPROOF_SANITIZE=fuzzer-no-link,address &&
+    cmake --build "$out/fuzz" --target fuzz_parsers && mkdir -p "$out/fuzz/corpus" &&
+    "$out/fuzz/fuzz_parsers" -max_total_time="${SHARDPROOF_FUZZ_SECONDS:-600}" -max_len=4096 -timeout=60 -verbosity=0 \
+      -print_final_stats=1 -artifact_prefix="$out/fuzz/" "$out/fuzz/corpus"
+}
+
 stage tests scripts/test.sh
 stage one_device build/cpu/shardproof check --suite one_device --out "$out/one_device" --overwrite
 stage conformance build/cpu/shardproof check --suite conformance --out "$out/conformance" --overwrite
@@ -33,6 +41,7 @@ stage flips_1000 env SHARDPROOF_FLIPS=1000 build/cpu/harness/harness_tests --gte
 stage faults scripts/faults.sh
 stage soak build/cpu/shardproof check --random --seed "$(date +%Y%j)" --time-budget "${SHARDPROOF_SOAK:-30m}" \
   --out "$out/soak" --overwrite
+stage fuzz fuzz
 stage digest_gcc_o0 digest_of gcc_o0 g++ Debug
 stage digest_gcc_o3 digest_of gcc_o3 g++ RelWithDebInfo -DSHARDPROOF_ARCH=native
 stage digest_clang digest_of clang clang++ RelWithDebInfo

@@ -4,6 +4,7 @@ set(SHARDPROOF_ARCH native CACHE STRING "Instruction set, as -march takes it; th
 option(SHARDPROOF_WERROR "Warnings are errors" OFF)
 option(SHARDPROOF_CUDA "Compile the CUDA kernels" OFF)
 set(SHARDPROOF_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
+option(SHARDPROOF_FUZZ "Build fuzz_parsers: needs clang and libFuzzer" OFF)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
