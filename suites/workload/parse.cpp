@@ -11,6 +11,7 @@
 #include "kernels/core/nearest.hpp"
 #include "suites/workload/built_in.hpp"
 #include "suites/workload/findings.hpp"
+#include "suites/workload/hf_config.hpp"
 #include "suites/workload/json.hpp"
 #include "suites/workload/keys.hpp"
 #include "suites/workload/random_workload.hpp"
@@ -22,6 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using W = Workload;
 
+constexpr std::string_view hf_prefix = "hf:";
 constexpr std::string_view random_prefix = "random:";
 
 /// A value as a message shows it; nested ones are named.
@@ -199,6 +201,12 @@ Workload parse(std::string_view json_text, std::string_view origin, std::span<co
 }
 
 Workload load(std::string_view name_or_path, std::span<const std::string> settings) {
+  if (name_or_path.starts_with(hf_prefix)) {
+    const std::filesystem::path path(name_or_path.substr(hf_prefix.size()));
+    const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path("hf");
+    return parse_as(folder.filename().string(), workload_of_hf_config(read_file(path, 1 << 20), path.string()),
+                    name_or_path, settings);
+  }
   if (name_or_path.find('/') != name_or_path.npos || name_or_path.ends_with(".json")) {
     const std::filesystem::path path(name_or_path);
     return parse_as(path.stem().string(), read_file(path, 1 << 20), name_or_path, settings);

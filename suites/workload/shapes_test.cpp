@@ -41,7 +41,7 @@ std::vector<Step> train(const Workload& w) {
 /// A model that has learnt nothing has a loss near ln vocab; no gradient vanishes, none overflows.
 TEST(Shapes, TrainWithoutOverflow) {
   for (const Workload& w : built_in()) {
-    if (w.name == "laptop" || w.name == "gpt2-124m") continue;
+    if (w.hidden > 64) continue;  // laptop and larger
     const auto steps = train(w);
     ASSERT_GE(steps.size(), 3u) << w.name;
     for (std::size_t t = 0; t < steps.size(); ++t) {

@@ -72,7 +72,8 @@ struct Workload {
 };
 
 /// A workload file (JSON object; its path holds a / or ends in .json), or the name of a built-in one: tiny, laptop,
-/// gpt2-124m and the other files of suites/shapes, or random:SEED:INDEX (random_workload.hpp).
+/// gpt2-124m and the other files of suites/shapes; random:SEED:INDEX (random_workload.hpp); or hf:PATH, a config.json
+/// (hf_config.hpp).
 /// `settings` are "key=value", applied over it; texts need no quotes, lists no brackets. Sizes of 0 that mean "as
 /// another" are filled in. Throws BadInput with every finding, one a line: unknown keys (with the nearest valid one),
 /// doubled keys, wrong types, illegal values.
