@@ -56,6 +56,11 @@ bool is_sha256(std::string_view text) {
 
 }  // namespace
 
+double figure_of(const Record& record, std::string_view name) {
+  const auto found = std::ranges::find(record.figures, name, &Figures::value_type::first);
+  return found == record.figures.end() ? std::nan("") : found->second;
+}
+
 std::vector<std::string> disagreements(const Record& record) {
   std::vector<std::string> lines;
   for (const auto& [name, form] : record.forms) {

@@ -43,6 +43,9 @@ struct Record {
   Environment environment = {};
 };
 
+/// NaN where it was not measured.
+double figure_of(const Record& record, std::string_view name);
+
 /// The ledger that each form is held against differs: one sentence a line; a form without ledger is one too, and
 /// traffic without a form.
 std::vector<std::string> disagreements(const Record& record);

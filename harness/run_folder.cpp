@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "harness/report_files.hpp"
 #include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
@@ -125,7 +126,9 @@ void RunFolder::lock() {
 
 void RunFolder::open_records(bool overwrite) {
   const std::filesystem::path file = path_ / records_name;
-  for (const char* name : {records_name, summary_name, junit_name}) {
+  std::vector<const char*> names = {records_name, summary_name, junit_name};
+  names.insert(names.end(), report_names.begin(), report_names.end());
+  for (const char* name : names) {
     if (!std::filesystem::exists(path_ / name)) continue;
     if (!overwrite)
       throw BadInput(fmt::format("{} holds a run already: choose another --out, or --overwrite it", path_.string()));
@@ -154,6 +157,7 @@ void RunFolder::add(const Record& record) {
   }
   length_ += static_cast<std::int64_t>(line.size());
   const auto seconds = std::ranges::find(record.figures, "seconds", &Figures::value_type::first);
+  reported_.add(record);
   ended_.push_back({record.case_text, record.reason, record.rerun, record.verdict,
                     seconds == record.figures.end() ? 0 : seconds->second});
 }
@@ -187,6 +191,9 @@ void RunFolder::summarise(ExitCode code, const std::string& command_line) {
       {"schema", summary_schema}, {"command", command_line}, {"exit_code", static_cast<int>(code)},
       {"cases", ended_.size()},   {"verdicts", verdicts},
   };
+  reported_.runs = {{path_.string(), command_line, static_cast<int>(code)}};
+  reported_.timelines = read_timelines(path_, reported_.cases());
+  write_reports(path_, reported_);
   write_file(path_ / junit_name, junit(ended_));
   write_file(path_ / summary_name,
              summary.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");

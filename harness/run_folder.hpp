@@ -11,11 +11,12 @@
 #include "harness/exit_code.hpp"
 #include "harness/junit.hpp"
 #include "harness/record.hpp"
+#include "harness/report_data.hpp"
 
 namespace shardproof::harness {
 
-/// Locked while it lives. At every moment records.jsonl holds whole records only; summary.json and junit.xml appear
-/// whole when the run ends.
+/// Locked while it lives. At every moment records.jsonl holds whole records only; the files of report_files.hpp,
+/// junit.xml and then summary.json appear whole when the run ends.
 class RunFolder {
  public:
   /// Makes the folder ("" : results/runs/<UTC time>, a new one) and an empty records.jsonl. Throws BadInput: it holds a
@@ -33,8 +34,8 @@ class RunFolder {
   /// trace.json of the last record's case, trace-2.json and so on of later ones. Throws WriteError.
   void add_trace(std::string_view json);
 
-  /// Does the work, then writes summary.json and junit.xml about the records made, also when the work throws.
-  /// Returns what the work returns. Throws what it throws; else, where they cannot be written, WriteError.
+  /// Does the work, then writes the reports, junit.xml and summary.json about the records made, also when the work
+  /// throws. Returns what the work returns. Throws what it throws; else, where they cannot be written, WriteError.
   ExitCode run(const std::string& command_line, const std::function<ExitCode()>& work);
 
  private:
@@ -49,6 +50,7 @@ class RunFolder {
   int lock_ = -1, records_ = -1;
   std::int64_t length_ = 0;  // of records.jsonl
   std::vector<Ended> ended_;
+  ReportData reported_;
 };
 
 }  // namespace shardproof::harness

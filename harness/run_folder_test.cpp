@@ -65,7 +65,8 @@ TEST_F(RunFolderTest, HoldsWhatWasRun) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(path)) names.push_back(entry.path().filename());
   std::ranges::sort(names);
-  EXPECT_EQ(names, (std::vector<std::string>{"junit.xml", "records.jsonl", "summary.json"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"benchmark.json", "junit.xml", "records.csv", "records.jsonl",
+                                             "report.html", "summary.json"}));
   const std::string junit = read_file(path / "junit.xml");
   EXPECT_NE(junit.find("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\" time=\"3.000\""), std::string::npos)
       << junit;

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "harness/figures.hpp"
+#include "harness/held.hpp"
 #include "harness/options.hpp"
 #include "harness/text.hpp"
-#include "impl/comm/traffic_ledger.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -24,24 +24,18 @@ Row throughput(const Trained& trained) {
                                     (*rate)[1], (*rate)[0], (*rate)[2], trained.steps.size() - 1)};
 }
 
-/// NaN where it was not measured.
-double figure(const Record& record, std::string_view name) {
-  const auto found = std::ranges::find(record.figures, name, &Figures::value_type::first);
-  return found == record.figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-}
-
 /// Nothing unless it was measured.
 std::vector<Row> twin(const Record& record) {
-  const double median = figure(record, "twin_efficiency_median");
+  const double median = figure_of(record, "twin_efficiency_median");
   if (std::isnan(median)) return {};
   return {{"twin",
            fmt::format("{:.3f} of the speed of {} independent one-rank runs ({:.3f} to {:.3f})", median, record.ranks,
-                       figure(record, "twin_efficiency_low"), figure(record, "twin_efficiency_high"))}};
+                       figure_of(record, "twin_efficiency_low"), figure_of(record, "twin_efficiency_high"))}};
 }
 
 /// What the recorded steps say.
 std::vector<Row> timing(const Record& record) {
-  const auto of = [&](std::string_view name) { return figure(record, name); };
+  const auto of = [&](std::string_view name) { return figure_of(record, name); };
   if (std::isnan(of("time_compute_share"))) return {};
   std::vector<Row> rows;
   rows.push_back(
@@ -81,38 +75,6 @@ Row learning_row(const Learning& learned) {
   return {"learning", text};
 }
 
-/// A ledger and its form, of one rank or of several under one name.
-struct Held {
-  std::string name;
-  std::vector<std::int64_t> counted;
-  std::vector<std::int64_t> forms;  ///< fewer than counted where there are none
-  bool equal = true;
-};
-
-/// "rank3_memory_parameter_peak_bytes" without its rank
-std::string without_rank(const std::string& name) {
-  if (!name.starts_with("rank")) return name;
-  const auto end = name.find_first_not_of("0123456789", 4);
-  return end != name.npos && end > 4 && name[end] == '_' ? name.substr(end + 1) : name;
-}
-
-/// Of the ledgers that begin with `start` and end with `unit`, by name, in the record's order.
-std::vector<Held> held(const Record& record, std::string_view start, std::string_view unit) {
-  std::vector<Held> all;
-  for (const auto& [name, count] : record.ledgers) {
-    const auto bare = without_rank(name);
-    if (!bare.starts_with(start) || !bare.ends_with(unit)) continue;
-    auto same = std::ranges::find(all, bare, &Held::name);
-    if (same == all.end()) same = all.insert(all.end(), Held{.name = bare, .counted = {}, .forms = {}});
-    same->counted.push_back(count);
-    const auto form = std::ranges::find(record.forms, name, &Counts::value_type::first);
-    if (form == record.forms.end()) continue;
-    same->forms.push_back(form->second);
-    same->equal = same->equal && form->second == count;
-  }
-  return all;
-}
-
 std::string bytes_text(const std::vector<std::int64_t>& bytes) {
   if (bytes.empty()) return "";
   const auto [least, most] = std::ranges::minmax(bytes);
@@ -139,22 +101,12 @@ std::vector<Row> memory(const Record& record) {
   return rows;
 }
 
-// "traffic_tp_all_reduce_mlp_row_output_wire_bytes" as "tp all_reduce mlp_row_output"
-std::string traffic_name(const std::string& name) {
-  const std::string_view start = "traffic_", end = "_wire_bytes";
-  std::string text = name.substr(start.size(), name.size() - start.size() - end.size());
-  if (const auto axis = text.find('_'); axis != text.npos) text[axis] = ' ';
-  for (std::size_t k = 0; k <= static_cast<std::size_t>(comm::Kind::barrier); ++k) {
-    const std::string kind = fmt::format(" {}_", comm::name_of(static_cast<comm::Kind>(k)));
-    if (const auto at = text.find(kind); at != text.npos) text[at + kind.size() - 1] = ' ';
-  }
-  return text;
-}
-
 std::vector<Row> traffic(const Record& record) {
   std::vector<Row> rows = {{"traffic on the wire, all ranks", "counted", "form"}};
   for (const Held& h : held(record, "traffic_", "_wire_bytes")) {
-    if (h.counted != std::vector<std::int64_t>{0}) rows.push_back(row_of(h, "  " + traffic_name(h.name)));
+    if (h.counted == std::vector<std::int64_t>{0}) continue;
+    const TrafficName of = traffic_name(h.name);
+    rows.push_back(row_of(h, fmt::format("  {} {} {}", of.axis, of.kind, of.purpose)));
   }
   return rows;
 }

@@ -9,7 +9,7 @@
 #include "harness/export_reader.hpp"
 #include "harness/json_fields.hpp"
 #include "harness/options.hpp"
-#include "harness/record.hpp"
+#include "harness/saved_run.hpp"
 #include "harness/suite.hpp"
 #include "harness/text.hpp"
 #include "impl/plan/strategy.hpp"
@@ -39,51 +39,6 @@ void collect(std::vector<std::string>& findings, const F& f) {
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
-}
-
-std::vector<Record> read_records(const fs::path& path, bool may_be_empty) {
-  const std::string text = read_file(path);
-  std::vector<std::string> findings;
-  std::vector<Record> records;
-  std::size_t lines = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string origin = fmt::format("{}:{}", path.string(), ++lines);
-    if (end == text.size())
-      findings.push_back(origin + ": the record does not end with a newline: it was cut off");
-    else
-      collect(findings,
-              [&] { records.push_back(parse_record(std::string_view(text).substr(begin, end - begin), origin)); });
-    begin = end + 1;
-  }
-  if (lines == 0 && !may_be_empty) findings.push_back(path.string() + ": it holds no record");
-  throw_findings(findings);
-  return records;
-}
-
-/// The exit code that it holds.
-std::int64_t check_summary(const fs::path& path, const std::vector<Record>& records) {
-  const std::string origin = path.string();
-  const nlohmann::ordered_json summary = parse_object(read_file(path), origin);
-  std::vector<std::string> findings;
-  Fields fields(summary, origin, findings);
-  if (const std::string schema = fields.text("schema"); !schema.empty() && schema != summary_schema)
-    fields.report(fmt::format("\"schema\" is \"{}\": this program reads \"{}\"", schema, summary_schema));
-  fields.text("command");
-  const std::int64_t code = fields.integer("exit_code", 0);
-  if (const std::int64_t cases = fields.integer("cases", 0); cases != std::ssize(records))
-    fields.report(fmt::format("\"cases\" is {}, but there are {} records", cases, records.size()));
-  Fields verdicts(fields.object("verdicts"), origin + ": verdicts", findings);
-  for (const std::string& name : verdict_names()) {
-    const std::int64_t count = verdicts.integer(name, 0);
-    const auto there = std::ranges::count(records, verdict_named(name), &Record::verdict);
-    if (count != there) verdicts.report(fmt::format("\"{}\" is {}, but there are {} such records", name, count, there));
-  }
-  verdicts.finish();
-  fields.finish();
-  if (records.empty() && code == 0) fields.report("a run without a record did not pass");
-  throw_findings(findings);
-  return code;
 }
 
 std::string tensors(const fs::path& path, const ExportOf& of, bool of_export) {
@@ -118,12 +73,11 @@ std::string export_folder(const fs::path& path, const std::string& workload_hash
 
 std::string folder(const fs::path& path, const std::string& workload_hash) {
   if (is_there(path / "export.json")) return export_folder(path, workload_hash);
-  const bool ended = is_there(path / "summary.json");
-  const std::vector<Record> records = read_records(path / "records.jsonl", ended);
-  if (!ended) throw BadInput(fmt::format("{}: summary.json is missing: the run did not end", path.string()));
-  const std::int64_t code = check_summary(path / "summary.json", records);
+  const SavedRun run = read_run(path);
+  if (!run.exit_code) throw BadInput(fmt::format("{}: summary.json is missing: the run did not end", path.string()));
   if (!is_there(path / "junit.xml")) throw BadInput(fmt::format("{}: junit.xml is missing", path.string()));
-  return "a run of " + counted(records.size(), "record") + (code == 0 ? "" : fmt::format(", exit code {}", code));
+  return "a run of " + counted(run.records.size(), "record") +
+         (*run.exit_code == 0 ? "" : fmt::format(", exit code {}", *run.exit_code));
 }
 
 std::string suite(const std::string& text, const fs::path& path) {

@@ -26,6 +26,7 @@ class Commands(Cli):
         (self.folder / "suites").symlink_to(SOURCE / "suites")
         (self.folder / "build").mkdir()
         (self.folder / "build/candidate").symlink_to("oracle")  # the export's example; an export is a candidate too
+        self.run_tiny("--out", "results/runs/tiny")  # what the report's example is about
         examples = self.expect(PASS, "--help").stdout.split("Examples:\n")[1].split("\n\n")[0].splitlines()
         self.assertGreater(len(examples), 3)
         for example in examples:
