@@ -15,7 +15,7 @@
 #include "harness/environment.hpp"
 #include "harness/options.hpp"
 #include "harness/progress.hpp"
-#include "harness/ranking.hpp"
+#include "harness/report_table.hpp"
 #include "harness/run_case.hpp"
 #include "harness/run_folder.hpp"
 #include "harness/run_report.hpp"
@@ -233,7 +233,7 @@ ExitCode work(const Request& request, const Environment& here, RunFolder& folder
     if (record.verdict != Verdict::unsupported) codes.push_back(measured.code);
     records.push_back(record);
   }
-  if (!request.alone()) say(stdout, "\n" + printable(ranking(records)));
+  if (!request.alone()) say(stdout, "\n" + printable(table_of(records)));
   say(stdout, fmt::format("results     {}\n", folder.path().string()));
   ExitCode code = codes.empty() ? ExitCode::usage : ExitCode::pass;  // nothing but refusals
   for (const ExitCode one : codes) code = worst({code, one});
