@@ -10,7 +10,8 @@ namespace shardproof::harness {
 void ReportData::add(const Record& record) {
   auto environment = std::ranges::find(environments_, record.environment);
   if (environment == environments_.end()) environment = environments_.insert(environment, record.environment);
-  ReportedCase& added = cases_.emplace_back(record, static_cast<std::size_t>(environment - environments_.begin()));
+  cases_.push_back({record, static_cast<std::size_t>(environment - environments_.begin())});
+  ReportedCase& added = cases_.back();
   added.record.environment = {};
   if (record.ranks == 1 && is_ranked(record)) add_one_rank(added);
   if (cases_.size() <= most_with_ledgers || record.verdict != Verdict::pass || record.ledgers.empty()) return;
