@@ -22,11 +22,16 @@ void Rendezvous::arrive(std::unique_lock<std::mutex>& lock, std::int64_t place, 
     board_.changed.notify_all();
     return;
   }
+  const auto mine = generation_;
   try {
     board_.await(
-        lock, place, call, [this, mine = generation_] { return generation_ != mine; },
+        lock, place, call, [this, mine] { return generation_ != mine; },
         [this](std::int64_t k) { return !arrived_[static_cast<std::size_t>(k)]; });
   } catch (...) {
+    if (generation_ == mine) {  // nobody may meet a member that has gone
+      if (arrivals_ > 0) --arrivals_;
+      arrived_[static_cast<std::size_t>(place)] = false;
+    }
     // Copying ends by itself, so this wait needs no limit.
     board_.changed.wait(lock, [this] { return readers_ == 0; });
     throw;
