@@ -2,7 +2,6 @@
 #include "harness/case_options.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -48,29 +47,18 @@ std::vector<std::string> RunCase::words() const {
 }
 
 void CaseOptions::declare(Options& options) {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  options.text("--workload", workload_, "NAME|FILE", "What to train: a built-in name (list --workloads) or a JSON file")
+  named_.declare(options,
+                 fmt::format("What carries the numbers (default: {}, or the suite's)", name_of(Track::native)));
+  options
       .text("--suite", suite_, "NAME|FILE",
             "Measure the cases of a suite: a name (" + workload::joined(suite_names(), ", ") + ") or a JSON file")
-      .track(track_, fmt::format("What carries the numbers (default: {}, or the suite's)", name_of(Track::native)))
       .list("--strategy", strategies_, "TEXT",
             "How it is spread, as 'dp1 microbatches=4' (list --strategies); may be repeated: the cases are compared")
       .text("--devices", devices_, "N,N,...",
             "Each strategy on so many ranks; an axis written dp* takes the rest of them")
       .list("--filter", filters_, "PATTERN", "Only these cases of a suite; '*' is any characters; may be repeated")
       .shard(shard_, shards_)
-      .number("--repeat", repeat_, 1, 1000, "Measure all cases so many times, one after the other")
-      .number("--steps", steps_, 1, most, "Steps to train, as --set steps=N")
-      .number("--seed", seed_, 0, most, "As --set seed=N")
-      .list("--set", settings_, "KEY=VALUE", "Changes a key of the workload (list --keys); may be repeated")
-      .bytes("--device-memory", device_memory_, "Limit of the device's memory, as 512M or 16G");
-}
-
-std::vector<std::string> CaseOptions::settings() const {
-  std::vector<std::string> all = settings_;
-  if (steps_) all.push_back(fmt::format("steps={}", *steps_));
-  if (seed_) all.push_back(fmt::format("seed={}", *seed_));
-  return all;
+      .number("--repeat", repeat_, 1, 1000, "Measure all cases so many times, one after the other");
 }
 
 std::vector<std::int64_t> CaseOptions::devices() const {
@@ -96,9 +84,9 @@ std::vector<Case> CaseOptions::of_suite() const {
   for (const Entry& entry : suite.entries) {
     for (Case value : entry.cases) {
       if (!counts.empty() && std::ranges::find(counts, value.ranks) == counts.end()) continue;
-      if (!workload_.empty()) value.workload = workload_;
-      if (track_) value.track = *track_;
-      for (const auto& setting : settings()) {  // in place of the case's own
+      if (!named_.workload.empty()) value.workload = named_.workload;
+      if (named_.track) value.track = *named_.track;
+      for (const auto& setting : named_.settings()) {  // in place of the case's own
         const auto key = setting.substr(0, setting.find('=') + 1);
         std::erase_if(value.settings, [&](const std::string& own) { return own.starts_with(key); });
         value.settings.push_back(setting);
@@ -111,7 +99,7 @@ std::vector<Case> CaseOptions::of_suite() const {
 }
 
 std::vector<Case> CaseOptions::of_strategies(bool planned_only) const {
-  if (workload_.empty())
+  if (named_.workload.empty())
     throw BadInput("--workload is missing: a name (list --workloads) or a JSON file; or name a --suite");
   if (!filters_.empty()) throw BadInput("--filter belongs to a --suite");
   std::vector<std::string> findings;
@@ -122,7 +110,7 @@ std::vector<Case> CaseOptions::of_strategies(bool planned_only) const {
       findings.push_back(option + error.what());
     }
   };
-  attempt("", [&] { workload::load(workload_, settings()); });
+  attempt("", [&] { workload::load(named_.workload, named_.settings()); });
   std::vector<std::optional<std::int64_t>> counts;
   attempt("", [&] {
     for (const auto count : devices()) counts.emplace_back(count);
@@ -133,11 +121,11 @@ std::vector<Case> CaseOptions::of_strategies(bool planned_only) const {
     for (const auto& count : counts) {
       const std::size_t before = findings.size();
       attempt("--strategy: ", [&] {
-        Case value{.workload = workload_,
-                   .settings = settings(),
+        Case value{.workload = named_.workload,
+                   .settings = named_.settings(),
                    .strategy = text,
                    .ranks = count.value_or(1),
-                   .track = track_.value_or(Track::native)};
+                   .track = named_.track.value_or(Track::native)};
         try {
           const auto strategy = plan::parse_strategy(text, count);
           if (!planned_only) require_threads(strategy);
@@ -159,7 +147,7 @@ std::vector<RunCase> CaseOptions::cases(bool planned_only) const {
   std::vector<RunCase> once;
   std::set<std::string> seen;
   for (const Case& value : named) {
-    RunCase one = planned(value, device_memory_, planned_only);
+    RunCase one = planned(value, named_.device_memory, planned_only);
     if (seen.insert(print(one.value)).second) once.push_back(std::move(one));
   }
   std::vector<RunCase> all;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/case.hpp"
+#include "harness/job_options.hpp"
 #include "harness/options.hpp"
 #include "harness/training.hpp"
 
@@ -35,13 +36,12 @@ class CaseOptions {
  private:
   std::vector<Case> of_suite() const;
   std::vector<Case> of_strategies(bool planned_only) const;
-  std::vector<std::string> settings() const;
   std::vector<std::int64_t> devices() const;
 
-  std::string suite_, workload_, devices_;
-  std::vector<std::string> strategies_, settings_, filters_;
-  std::optional<Track> track_;
-  std::optional<std::int64_t> steps_, seed_, device_memory_, repeat_;
+  WorkloadOptions named_;
+  std::string suite_, devices_;
+  std::vector<std::string> strategies_, filters_;
+  std::optional<std::int64_t> repeat_;
   std::int64_t shard_ = 1, shards_ = 1;
 };
 

@@ -3,6 +3,7 @@
 
 namespace shardproof::harness {
 
+bool is_copy(const KernelSpan& kernel) { return kernel.name == "upload" || kernel.name == "fetch"; }
 bool is_send(const ExchangeSpan& exchange) { return exchange.kind == "send"; }
 bool is_message(const ExchangeSpan& exchange) { return is_send(exchange) || exchange.kind == "receive"; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recorded exchanges of several ranks are one collective, or the two ends of one message.
+// What recorded spans are: copies, and exchanges of several ranks that are one collective or the ends of one message.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 
 namespace shardproof::harness {
 
+/// Between host and device.
+bool is_copy(const KernelSpan& kernel);
 bool is_message(const ExchangeSpan& exchange);
 bool is_send(const ExchangeSpan& exchange);
 

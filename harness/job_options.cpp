@@ -6,37 +6,40 @@
 #include <fmt/format.h>
 
 #include "harness/budget.hpp"
-#include "harness/case.hpp"
 #include "harness/json_fields.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
 
-void JobOptions::declare(Options& options) {
+void WorkloadOptions::declare(Options& options, const std::string& track_help) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  options.text("--workload", workload_, "NAME|FILE", "What to train: a built-in name (list --workloads) or a JSON file")
-      .track(given_track_, fmt::format("What carries the numbers (default: {})", name_of(track_)))
-      .text("--strategy", strategy_, "TEXT", "How it is spread, as 'dp1 microbatches=4' (list --strategies)")
+  options.text("--workload", workload, "NAME|FILE", "What to train: a built-in name (list --workloads) or a JSON file")
+      .track(track, track_help)
       .number("--steps", steps_, 1, most, "Steps to train, as --set steps=N")
       .number("--seed", seed_, 0, most, "As --set seed=N")
-      .list("--set", settings_, "KEY=VALUE", "Changes a key of the workload (list --keys); may be repeated")
-      .bytes("--device-memory", device_memory_, "Limit of the device's memory, as 512M or 16G");
+      .list("--set", given_, "KEY=VALUE", "Changes a key of the workload (list --keys); may be repeated")
+      .bytes("--device-memory", device_memory, "Limit of the device's memory, as 512M or 16G");
 }
 
-std::vector<std::string> JobOptions::settings() const {
-  std::vector<std::string> all = settings_;
+std::vector<std::string> WorkloadOptions::settings() const {
+  std::vector<std::string> all = given_;
   if (steps_) all.push_back(fmt::format("steps={}", *steps_));
   if (seed_) all.push_back(fmt::format("seed={}", *seed_));
   return all;
 }
 
+void JobOptions::declare(Options& options) {
+  named_.declare(options, fmt::format("What carries the numbers (default: {})", name_of(track_)));
+  options.text("--strategy", strategy_, "TEXT", "How it is spread, as 'dp1 microbatches=4' (list --strategies)");
+}
+
 TrainingJob JobOptions::job() const {
-  if (workload_.empty()) throw BadInput("--workload is missing: a name (list --workloads) or a JSON file");
-  TrainingJob job{.workload = {}, .track = given_track_.value_or(track_)};
+  if (named_.workload.empty()) throw BadInput("--workload is missing: a name (list --workloads) or a JSON file");
+  TrainingJob job{.workload = {}, .track = named_.track.value_or(track_)};
   std::vector<std::string> findings;
   try {
-    job.workload = workload::load(workload_, settings());
+    job.workload = workload::load(named_.workload, named_.settings());
   } catch (const BadInput& error) {
     findings.push_back(error.what());
   }
@@ -52,27 +55,8 @@ TrainingJob JobOptions::job() const {
   }
   throw_findings(findings);
   job.workload = plan::with_program_keys(job.workload, job.strategy);
-  if (device_memory_) job.device_memory_bytes = *device_memory_;
+  if (named_.device_memory) job.device_memory_bytes = *named_.device_memory;
   return job;
-}
-
-std::string JobOptions::strategy() const { return plan::print(plan::parse_strategy(strategy_)); }
-
-std::string JobOptions::case_text() const {
-  return print(Case{.workload = workload_,
-                    .settings = settings(),
-                    .strategy = strategy(),
-                    .ranks = plan::parse_strategy(strategy_).ranks(),
-                    .track = given_track_.value_or(track_)});
-}
-
-std::vector<std::string> JobOptions::words() const {
-  std::vector<std::string> words = {"--workload", workload_,
-                                    "--track",    std::string(name_of(given_track_.value_or(track_))),
-                                    "--strategy", strategy()};
-  for (const std::string& setting : settings()) words.insert(words.end(), {"--set", setting});
-  if (device_memory_) words.insert(words.end(), {"--device-memory", std::to_string(*device_memory_)});
-  return words;
 }
 
 }  // namespace shardproof::harness

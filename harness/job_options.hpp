@@ -11,7 +11,23 @@
 
 namespace shardproof::harness {
 
-/// The options that say what is trained and how: --workload --track --strategy --steps --seed --set --device-memory.
+/// --workload --track --steps --seed --set --device-memory.
+struct WorkloadOptions {
+  std::string workload;
+  std::optional<Track> track;
+  std::optional<std::int64_t> device_memory;
+
+  /// Declares them; this object must outlive options.parse(). `track_help`: of --track.
+  void declare(Options& options, const std::string& track_help);
+  /// KEY=VALUE, --steps and --seed among them.
+  std::vector<std::string> settings() const;
+
+ private:
+  std::optional<std::int64_t> steps_, seed_;
+  std::vector<std::string> given_;
+};
+
+/// The options that say what is trained and how: those of the workload and one --strategy.
 class JobOptions {
  public:
   explicit JobOptions(Track standard) : track_(standard) {}
@@ -22,19 +38,10 @@ class JobOptions {
   /// After parsing. Throws BadInput with every finding, and NotSupported.
   TrainingJob job() const;
 
-  /// Of the job: the case's printed form, its strategy, and the words that name it on a command line.
-  std::string case_text() const;
-  std::string strategy() const;
-  std::vector<std::string> words() const;
-
  private:
-  std::vector<std::string> settings() const;
-
-  std::string workload_, strategy_ = "dp1";
+  WorkloadOptions named_;
+  std::string strategy_ = "dp1";
   Track track_;
-  std::optional<Track> given_track_;
-  std::optional<std::int64_t> steps_, seed_, device_memory_;
-  std::vector<std::string> settings_;
 };
 
 }  // namespace shardproof::harness

@@ -14,10 +14,6 @@ namespace {
 enum class Lane : std::uint8_t { compute, copy, communication, wait };
 constexpr std::size_t lane_count = 4;
 
-Lane lane_of(const KernelSpan& kernel) {
-  return kernel.name == "upload" || kernel.name == "fetch" ? Lane::copy : Lane::compute;
-}
-
 struct Change {
   std::int64_t time;
   Lane lane;
@@ -32,7 +28,8 @@ void add(std::vector<Change>& changes, Lane lane, std::int64_t start, std::int64
 
 std::vector<Change> changes_of(const Spans& rank, const std::vector<std::int64_t>& waits) {
   std::vector<Change> changes;
-  for (const auto& kernel : rank.kernels) add(changes, lane_of(kernel), kernel.start, kernel.end);
+  for (const auto& kernel : rank.kernels)
+    add(changes, is_copy(kernel) ? Lane::copy : Lane::compute, kernel.start, kernel.end);
   for (std::size_t k = 0; k < rank.exchanges.size(); ++k) {
     const auto& exchange = rank.exchanges[k];
     // It lies inside a kernel of its own thread, which is not computing meanwhile.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/timing.hpp"
 
-#include <functional>
 #include <string>
 
+#include "harness/budget.hpp"
 #include "harness/figures.hpp"
 #include "harness/peak.hpp"
 #include "harness/predict/bubble.hpp"
@@ -85,7 +85,7 @@ void add_timing(const TrainingJob& job, const Trained& trained, const TimingOpti
   add.one("replay_operations", static_cast<double>(replayed.operations));
   add.one("replay_processor_time", crowded ? 1 : 0);
 
-  if (const double flops = predict::flops(job.workload, job.workload.batch).total();
+  if (const double flops = predict::flops(job.workload, largest_batch(job.workload)).total();
       job.track == Track::native && flops >= least_flops_of_mfu) {
     const double peak = measured_peak();
     add.one("peak_flops_per_second", peak);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/exchanges.hpp"
 #include "harness/time_account.hpp"
 
 namespace shardproof::harness {
@@ -52,7 +53,7 @@ Spans first_steps(Spans rank, std::size_t steps) {
 
 /// The parts of the kernel before, between and after its exchanges, which have lanes of their own.
 void write_kernel(Writer& writer, std::size_t rank, const KernelSpan& kernel, std::span<const ExchangeSpan> exchanges) {
-  const Lane lane = kernel.name == "upload" || kernel.name == "fetch" ? copy : compute;
+  const Lane lane = is_copy(kernel) ? copy : compute;
   auto from = kernel.start;
   const auto first = std::ranges::lower_bound(exchanges, kernel.start, {}, &ExchangeSpan::start);
   for (auto e = first; e != exchanges.end() && e->end <= kernel.end; ++e) {

@@ -197,10 +197,10 @@ Measured measure(const Request& request, const RunCase& one, const Environment& 
 
 /// One line about one of many cases.
 std::string line_of(const Record& record, const std::string& prefix) {
-  const auto rate = std::ranges::find(record.figures, "tokens_per_second_median", &Figures::value_type::first);
+  const double rate = figure_of(record, "tokens_per_second_median");
   std::string text = fmt::format("{}{}: {}", prefix, record.case_text,
                                  record.judged == "unchecked" ? "unchecked" : name_of(record.verdict));
-  if (rate != record.figures.end()) text += fmt::format(", {:.0f} tokens/s", rate->second);
+  if (!std::isnan(rate)) text += fmt::format(", {:.0f} tokens/s", rate);
   if (!record.reason.empty() && record.judged != "unchecked") text += ": " + record.reason;
   return printable(text + "\n");
 }

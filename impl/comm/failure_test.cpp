@@ -2,7 +2,9 @@
 // Calls that do not match, ranks that are lost, waits that are too long: nothing hangs, and the sentence says what,
 // who, where and why.
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -398,6 +400,35 @@ TEST(Channel, CollectivesOnTwoQueuesAreRefused) {
                                   "0.1 s while rank 0 waited for rank 1"});
     over = true;
   });
+}
+
+// Who leaves a wait by an error is gone for the others too, though its thread still lives.
+TEST(Failure, NobodyMeetsAMemberThatHasGone) {
+  std::atomic<bool> entered = false, gone = false;
+  const auto poll = [&] {
+    if (entered && !gone.exchange(true)) throw BadInput("stop");
+  };
+  const auto text = error_of<BadInput>([&] {
+    on_ranks(2, {.timeout_seconds = 1000, .poll = poll}, [&](Node& node) {
+      auto group = node.world.communicator("dp", {Rank{0}, Rank{1}}, "test");
+      const Tensor tensor = numbers(node, 3);
+      if (node.rank == 1) {
+        while (!gone) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // rank 0 is out of its wait
+        group.all_reduce(node.queue, tensor, Operator::sum, "x");
+        ADD_FAILURE() << "rank 1 met a member that has gone";
+        return;
+      }
+      entered = true;
+      try {
+        group.all_reduce(node.queue, tensor, Operator::sum, "x");
+      } catch (const BadInput&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));  // rank 1 arrives
+        throw;
+      }
+    });
+  });
+  EXPECT_NE(text.find("rank 0: stop"), std::string::npos) << text;
 }
 
 }  // namespace
