@@ -7,7 +7,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
@@ -40,6 +42,19 @@ struct Injection {
   std::int64_t element = 0;  ///< modulo the number of elements
   double ms = 1;
 };
+
+/// What can be written, for lists: parsing reads the same two tables.
+struct FaultRow {
+  std::string_view name, meaning;
+};
+struct FaultField {
+  std::string name, values, meaning;
+  std::string standard = {};       ///< "" where leaving it out means any, or what the meaning says
+  std::vector<Fault> faults = {};  ///< that have it; empty: all of them
+};
+/// In the enum's order.
+std::span<const FaultRow> fault_rows();
+std::span<const FaultField> fault_fields();
 
 /// Throws BadInput with every finding, one a line: field, value, and what would be legal.
 std::vector<Injection> parse_injections(const std::vector<std::string>& specs, std::int64_t ranks);
