@@ -247,7 +247,8 @@ ExitCode work(const Request& request, const Environment& here, RunFolder& folder
     }
     progress.clear();
     folder.add(record);
-    if (!measured.trained.spans.empty()) folder.add_trace(chrome_trace(measured.trained.spans));
+    const auto& spans = measured.trained.spans;  // the first step is not recorded
+    if (!spans.empty() && !spans.front().steps.empty()) folder.add_trace(chrome_trace(spans));
     say(stdout,
         request.alone() ? report(record, request.cases[k].job->workload, measured.trained) : line_of(record, prefix));
     if (measured.code != ExitCode::pass)
