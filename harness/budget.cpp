@@ -40,8 +40,9 @@ std::int64_t bytes_of_all_ranks(const TrainingJob& job) {
 
 void require_threads(const plan::Strategy& strategy) {
   if (strategy.ranks() <= comm::most_thread_ranks) return;
-  throw BadInput(fmt::format("{} needs {} ranks: threads carry at most {}; start more with mpirun",
-                             plan::print(strategy), strategy.ranks(), comm::most_thread_ranks));
+  throw BadInput(
+      fmt::format("{} needs {} ranks: threads carry at most {}; ranks in processes (mpirun) do not exist yet",
+                  plan::print(strategy), strategy.ranks(), comm::most_thread_ranks));
 }
 
 std::int64_t largest_batch(const workload::Workload& workload) {

@@ -90,9 +90,12 @@ std::string print(const Case& value) {
                      value.ranks == 1 ? "" : "s", name_of(value.track));
 }
 
+std::string listed(const Case& value, std::string_view entry) { return fmt::format("{}  # {}", print(value), entry); }
+
 Case parse_case(std::string_view text) {
   std::string_view rest = text;
   const auto workload = take_words(rest);
+  rest = rest.substr(0, rest.find('#'));
   const auto parts = rest.empty() ? std::vector<std::string>() : parts_of(rest.substr(1));
   if (parts.size() != 5) refuse(text, fmt::format("{} parts, not 6", parts.size() + 1));
   const auto ranks = words_of(parts[1]);
@@ -122,7 +125,8 @@ Case parse_case(std::string_view text) {
 }
 
 bool selects(std::string_view pattern, std::string_view entry, const Case& value) {
-  return workload::matches(pattern, print(value)) || workload::matches(pattern, entry);
+  return workload::matches(pattern, print(value)) || workload::matches(pattern, entry) ||
+         workload::matches(pattern, listed(value, entry));
 }
 
 }  // namespace shardproof::harness

@@ -25,10 +25,13 @@ struct Case {
 /// `shardproof check` takes. A word of the workload's part that has a blank or '|' in it, or begins with '"', stands in
 /// double quotes, with a backslash before '"' and backslash. Parses back.
 std::string print(const Case& value);
-/// Throws BadInput naming the part that is wrong.
+/// As a list prints it, with the name of its entry: "... | threads  # dropout". A case too: it parses back.
+std::string listed(const Case& value, std::string_view entry);
+/// What stands behind '#' after the strategy is a comment. Throws BadInput naming the part that is wrong.
 Case parse_case(std::string_view text);
 
-/// Whether the pattern, in which '*' stands for any run of characters, is the printed case or the name of its entry.
+/// Whether the pattern, in which '*' stands for any run of characters, is the printed or listed case or the name of
+/// its entry.
 bool selects(std::string_view pattern, std::string_view entry, const Case& value);
 
 }  // namespace shardproof::harness

@@ -25,6 +25,16 @@ TEST(Case, PrintsAndParsesBack) {
             (Case{"tiny", {"a=1"}, "dp1 microbatches=2", 2, Track::f64}));
 }
 
+TEST(Case, AListedCaseIsOneToo) {
+  const Case value{"tiny", {"corpus=a # b"}, "dp2", 2, Track::exact};
+  EXPECT_EQ(listed(value, "n"), "tiny \"corpus=a # b\" | dp2 | 2 ranks | exact | cpu | threads  # n");
+  for (const char* entry : {"n", "a | b # c"}) {
+    EXPECT_EQ(parse_case(listed(value, entry)), value);
+    EXPECT_TRUE(selects(listed(value, entry), entry, value));
+    EXPECT_FALSE(selects(listed(value, entry), "other", value));
+  }
+}
+
 TEST(Case, WhatIsNoCaseIsRefused) {
   for (const char* text :
        {"", "tiny", "tiny | dp1 | 1 rank | exact | cpu", "tiny | dp1 | 1 rank | exact | cpu | threads | x",

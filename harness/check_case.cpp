@@ -68,6 +68,8 @@ void judge(const Case& value, std::span<const Shown> shows, const CheckOptions& 
   record.digest = judgement.digest;
   record.digest_steps = judgement.digest.empty() ? 0 : std::ssize(trained.steps);
   checked.worst = judgement.worst_name;
+  if (const auto& wrong = judgement.divergence)
+    checked.finding = fmt::format("{}{}", wrong->of_copies ? "copies of " : "", name_of(wrong->kind));
   record.ledgers = trained.ledgers;
   record.forms = trained.forms;
   if (job.track != Track::exact) record.figures.emplace_back("error_over_bound", judgement.worst);
@@ -116,6 +118,7 @@ Checked check_case(const Case& value, std::span<const Shown> shows, const Enviro
     record.verdict = Verdict::error;
     record.reason = reason_of(error);
     checked.code = exit_code_of(error);
+    checked.met_no_call = met_no_call(error, disturbance.injections, value.ranks);
   }
   record.figures.emplace_back("seconds",
                               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

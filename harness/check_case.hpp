@@ -21,7 +21,9 @@ inline constexpr std::int64_t case_steps = 3;
 struct Checked {
   Record record;  ///< a figure "error_over_bound" in f64 and native, "seconds" always
   ExitCode code = ExitCode::internal;
-  std::string worst;  ///< the observable of that error
+  std::string worst;         ///< the observable of that error
+  std::string finding = {};  ///< the kind of what differs: "gradient", "copies of gradient"; "" for anything else
+  bool met_no_call = false;  ///< an injection acts on no call, or on no rank, of this case
 };
 
 /// The case's workload with its settings. Throws BadInput.

@@ -42,13 +42,15 @@ void DisturbanceOptions::declare(Options& options) {
       .text("--delays", delays_, "SEED|off",
             fmt::format("Random pauses of ranks in their calls, which must change nothing (default: {})",
                         text_of(standard_)))
-      .list("--inject", injections_, "FAULT",
-            "What the communicator does wrong, as 'scale:axis=dp,kind=all_reduce,rank=1,call=2'; may be repeated");
+      .list(
+          "--inject", injections_, "FAULT",
+          "What the communicator does wrong, as 'scale:axis=dp,kind=all_reduce,rank=1,call=2' (list --faults); may be "
+          "repeated");
   timeout_.declare(options);
 }
 
 Disturbance DisturbanceOptions::disturbance() const {
-  Disturbance result{standard_, injections_, timeout_.seconds()};
+  Disturbance result{standard_, {}, timeout_.seconds()};
   if (delays_ == "off") {
     result.delays.reset();
   } else if (!delays_.empty()) {
@@ -56,8 +58,23 @@ Disturbance DisturbanceOptions::disturbance() const {
     if (!result.delays.value_or(0))
       throw BadInput(fmt::format("--delays: \"{}\" is not off or a seed from 1", delays_));
   }
-  comm::parse_injections(injections_, comm::most_thread_ranks);
+  for (const auto& injection : comm::parse_injections(injections_, comm::most_thread_ranks))
+    result.injections.push_back(comm::to_text(injection));
   return result;
+}
+
+bool injections_fit(const std::vector<std::string>& injections, std::int64_t ranks) {
+  try {
+    comm::parse_injections(injections, ranks);
+    return true;
+  } catch (const BadInput&) {
+    return false;
+  }
+}
+
+bool met_no_call(const std::exception& error, const std::vector<std::string>& injections, std::int64_t ranks) {
+  return dynamic_cast<const comm::NoCallMatched*>(&error) != nullptr ||
+         (dynamic_cast<const BadInput*>(&error) != nullptr && !injections_fit(injections, ranks));
 }
 
 std::vector<std::string> words_of(const Disturbance& disturbance, std::optional<std::uint64_t> standard) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/disturbance.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "harness/check_case.hpp"
 #include "harness/command.hpp"
+#include "impl/comm/inject.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -37,6 +41,36 @@ TEST(Disturbance, OptionsAndWordsAgree) {
   for (const char* text : {"0", "-1", "on", "1.5", "18446744073709551616"})
     EXPECT_THROW(parsed({"--delays", text}), BadInput) << text;
   EXPECT_THROW(parsed({"--inject", "skipp"}), BadInput);
+}
+
+TEST(Disturbance, InjectionsAreCanonical) {
+  EXPECT_EQ(parsed({"--inject", "scale:rank=1,axis=dp"}).injections,
+            std::vector<std::string>{"scale:axis=dp,rank=1,factor=2"});
+}
+
+/// What `list --faults` prints is what is read, defaults included.
+TEST(Disturbance, TheListsOfFaultsAreRight) {
+  const std::map<std::string, std::string> values = {{"axis", "dp"},  {"kind", "all_reduce"}, {"purpose", "p"},
+                                                     {"rank", "1"},   {"call", "2"},          {"at", "input"},
+                                                     {"factor", "3"}, {"element", "4"},       {"ms", "5"}};
+  ASSERT_EQ(comm::fault_fields().size(), values.size());
+  for (std::size_t k = 0; k < comm::fault_rows().size(); ++k) {
+    const std::string name(comm::fault_rows()[k].name);
+    const std::string plain = comm::to_text(comm::parse_injections({name}, 2).at(0));
+    EXPECT_TRUE(plain.starts_with(name)) << plain;
+    for (const auto& field : comm::fault_fields()) {
+      const bool has =
+          field.faults.empty() || std::ranges::find(field.faults, static_cast<comm::Fault>(k)) != field.faults.end();
+      const std::string text = name + ":" + field.name + "=" + values.at(field.name);
+      if (has)
+        EXPECT_EQ(comm::to_text(comm::parse_injections({text}, 2).at(0)).find(text.substr(0, name.size() + 1)), 0u);
+      else
+        EXPECT_THROW(comm::parse_injections({text}, 2), BadInput) << text;
+      const bool shown = has && !field.standard.empty();
+      EXPECT_EQ(plain.find(field.name + "=" + field.standard) != std::string::npos, shown)
+          << plain << " " << field.name;
+    }
+  }
 }
 
 TEST(Disturbance, SaysWhatTheTransportDoes) {

@@ -176,8 +176,12 @@ struct Judge::Impl {
     d.step = wrong.step, d.kind = wrong.kind, d.name = wrong.name;
     d.index = wrong.index, d.rank = wrong.rank;
     d.candidate = wrong.value, d.oracle = wrong.primary;
-    d.problem = fmt::format("element {}: the copy on rank {} is {:.17g}, that of its primary holder {:.17g}",
-                            wrong.index, static_cast<int>(wrong.rank), wrong.value, wrong.primary);
+    d.of_copies = true;
+    const auto primary = holder({wrong.kind, wrong.name}, wrong.index);
+    d.problem = fmt::format("element {}: the copy on rank {} is {:.17g}, that of {}its primary holder{} {:.17g}",
+                            wrong.index, static_cast<int>(wrong.rank), wrong.value,
+                            primary ? fmt::format("rank {}, ", static_cast<int>(*primary)) : "", primary ? "," : "",
+                            wrong.primary);
     divergence = std::move(d);
     return false;
   }

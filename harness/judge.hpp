@@ -62,6 +62,7 @@ struct Divergence {
   Observed kind = Observed::loss;
   std::string name;          ///< of the tensor; the kind's name for scalars
   std::string problem;       ///< not empty: missing, doubled, of other dims, ...; there are no values then
+  bool of_copies = false;    ///< a copy differs from its primary holder's
   std::int64_t index = 0;    ///< of the element that is farthest off
   std::optional<Rank> rank;  ///< on several ranks: the element's primary holder, or the holder of a wrong copy
   double candidate = 0, oracle = 0, error = 0, bound = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <limits>
 
@@ -42,7 +43,7 @@ struct Options::State {
   CLI::App app;
   std::deque<Option> options;  // CLI11 keeps references
   std::vector<std::string> names = {"--help"};
-  std::vector<std::string>* words = nullptr;
+  std::string word;  // what the only one is called
 
   CLI::Option* add(const std::string& name, const std::string& what, const std::string& help, bool is_list,
                    std::function<void(const std::string&)> set) {
@@ -143,8 +144,13 @@ Options& Options::notes(const std::string& text) {
 }
 
 Options& Options::words(std::vector<std::string>& values, const std::string& what, const std::string& help) {
-  state_->words = &values;
   state_->app.add_option(what, values, help)->type_name("");
+  return *this;
+}
+
+Options& Options::word(std::string& value, const std::string& what, const std::string& help) {
+  state_->word = what;
+  state_->app.add_option(what, value, help)->type_name("");
   return *this;
 }
 
@@ -166,7 +172,8 @@ bool Options::parse(std::span<const std::string> args) {
   for (const std::string& word : remaining)
     if (word.starts_with("-")) findings.push_back(unknown("option", word.substr(0, word.find('=')), state_->names));
   if (findings.empty() && !remaining.empty())
-    findings.push_back(fmt::format("unexpected \"{}\": {} takes options only", remaining.front(), app.get_name()));
+    findings.push_back(fmt::format("unexpected \"{}\": {} takes {}", remaining.front(), app.get_name(),
+                                   state_->word.empty() ? "options only" : "one " + state_->word + ": quote it"));
   for (const State::Option& option : state_->options) {
     if (option.given.size() > 1 && !option.is_list)
       findings.push_back(fmt::format("{} is given {} times", option.name, option.given.size()));
@@ -221,7 +228,9 @@ std::string print_bytes(std::int64_t bytes) {
 }
 
 std::string rerun_line(std::span<const std::string> words) {
-  std::string line = shell_quoted(program_invocation_name);
+  const std::string_view name = program_invocation_name;  // without a slash it is found in PATH
+  std::string line =
+      shell_quoted(name.find('/') == name.npos ? name : std::filesystem::absolute(name).lexically_normal().native());
   for (const std::string& word : words) line += " " + shell_quoted(word);
   return line;
 }

@@ -45,6 +45,8 @@ class Options {
   Options& notes(const std::string& text);
   /// The words that are no options.
   Options& words(std::vector<std::string>& values, const std::string& what, const std::string& help);
+  /// At most one of them.
+  Options& word(std::string& value, const std::string& what, const std::string& help);
 
   /// False when --help was asked for and printed. Throws BadInput with every finding, one a line: an unknown option
   /// (with the nearest one), a doubled one, a missing or wrong value.
@@ -62,7 +64,7 @@ double parse_duration(std::string_view text);
 /// "1.50 GiB"
 std::string print_bytes(std::int64_t bytes);
 
-/// The words as one line for a POSIX shell, beginning with the name this program was started by.
+/// The words as one line for a POSIX shell, beginning with this program, which is found from any folder.
 std::string rerun_line(std::span<const std::string> words);
 
 }  // namespace shardproof::harness

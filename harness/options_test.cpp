@@ -90,6 +90,22 @@ TEST(Options, WordsAreRefusedWhereThereAreNone) {
   EXPECT_EQ(refusal({"tiny"}, false), "unexpected \"tiny\": shardproof train takes options only");
 }
 
+TEST(Options, OneWordIsOne) {
+  std::string word;
+  Options options(command);
+  options.word(word, "CASE", "A case");
+  EXPECT_TRUE(options.parse(std::vector<std::string>{"a | b"}));
+  EXPECT_EQ(word, "a | b");
+  Options again(command);
+  again.word(word, "CASE", "A case");
+  try {
+    again.parse(std::vector<std::string>{"a", "b"});
+    FAIL();
+  } catch (const BadInput& error) {
+    EXPECT_STREQ(error.what(), "unexpected \"b\": shardproof train takes one CASE: quote it");
+  }
+}
+
 TEST(Options, WrongNumbersAreRefused) {
   for (const char* text : {"", "0", "-1", "1001", "1.5", "1e3", "0x10", " 3", "3 ", "three", "99999999999999999999"})
     EXPECT_NE(refusal({"--steps", text}), "accepted") << text;
@@ -133,6 +149,7 @@ TEST(RerunLine, IsReadBackByAShell) {
   const std::vector<std::string> words = {"run", "--strategy", "dp1 microbatches=4", "it's", "", "$HOME", "a=b"};
   const std::string line = rerun_line(words);
   EXPECT_TRUE(line.ends_with(" run --strategy 'dp1 microbatches=4' 'it'\\''s' '' '$HOME' a=b")) << line;
+  EXPECT_TRUE(line.starts_with("/")) << "it works from any folder: " << line;
 }
 
 TEST(Printable, KeepsTextAndHidesTheRest) {

@@ -28,9 +28,13 @@ Row throughput(const Trained& trained) {
 std::vector<Row> twin(const Record& record) {
   const double median = figure_of(record, "twin_efficiency_median");
   if (std::isnan(median)) return {};
-  return {{"twin",
-           fmt::format("{:.3f} of the speed of {} independent one-rank runs ({:.3f} to {:.3f})", median, record.ranks,
-                       figure_of(record, "twin_efficiency_low"), figure_of(record, "twin_efficiency_high"))}};
+  const double rounds = figure_of(record, "twin_rounds");
+  return {
+      {"twin", fmt::format("{:.3f} of the speed of {} independent one-rank runs (median of {:.0f} rounds; {:.3f} to "
+                           "{:.3f} {})",
+                           median, record.ranks, rounds, figure_of(record, "twin_efficiency_low"),
+                           figure_of(record, "twin_efficiency_high"),
+                           rounds < 6 ? "are all, too few for an interval" : "holds the true one at 95 %")}};
 }
 
 /// What the recorded steps say.
@@ -128,7 +132,8 @@ std::string report(const Record& record, const workload::Workload& workload, con
   if (!record.digest.empty()) rows.push_back({"digest", digest_text(record.digest, record.digest_steps)});
   std::string verdict =
       fmt::format("{} (judged: {}; {} elements compared)", name_of(record.verdict), record.judged, record.compared);
-  if (!record.reason.empty()) verdict += ": " + record.reason;
+  // Why it is no success stands on stderr, with the line that repeats it.
+  if (!record.reason.empty() && record.verdict == Verdict::skipped) verdict += ": " + record.reason;
   rows.push_back({"verdict", verdict});
   std::string text = trained.steps.empty() ? "" : table(memory(record));
   if (!trained.steps.empty() && record.ranks > 1) text += table(traffic(record));

@@ -28,7 +28,8 @@ std::string help() {
       "Checks that distributed training computes what one device computes, and measures what it costs.\n\n"
       "Usage: shardproof COMMAND [OPTIONS]\n\nCommands (each with --help):\n{}\nExamples:\n{}\n"
       "Exit codes: 0 pass, 1 a check failed, 2 usage, 3 inconclusive, 4 environment, 5 could not write results,\n"
-      "6 out of memory, 7 non-finite, 8 hang, 9 a rank was lost, 10 internal, 130 interrupted\n",
+      "6 out of memory, 7 non-finite, 8 hang, 9 a rank was lost, 10 internal, 130 interrupted;\n"
+      "of several, the first of 130 10 9 8 6 5 4 2 7 1 3\n",
       table(summaries), table(examples));
 }
 

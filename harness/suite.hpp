@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,9 +31,13 @@ struct Suite {
 
 /// The suite's text with everything expanded. `seed` replaces that of its random entries. Throws BadInput with every
 /// finding, one a line: not JSON, unknown, doubled or missing keys, wrong types, a name or a case that is there twice,
-/// expected counts that are not the number of cases. Workloads and strategies are read when a case runs, but for
-/// entries with strategy_factors, of which only the legal combinations are cases.
-Suite parse_suite(std::string_view text, std::string_view origin, std::optional<std::uint64_t> seed = {});
+/// expected counts that are not the number of cases. Findings about an entry have the line and column where it begins.
+/// Workloads that are files are found from `folder`, which is made part of the case. Workloads and strategies are read
+/// when a case runs, but for entries with strategy_factors, of which only the legal combinations are cases.
+Suite parse_suite(std::string_view text, std::string_view origin, std::optional<std::uint64_t> seed = {},
+                  const std::filesystem::path& folder = {});
+/// Of the file. Throws BadInput as above.
+Suite read_suite(const std::filesystem::path& path, std::optional<std::uint64_t> seed = {});
 
 /// A file of suites/cases by its name, or any other by its path. A built-in suite's counts must be those of its
 /// manifest in results/manifests, so that no entry is lost unnoticed (BadInput).

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/suite_space.hpp"
+#include "harness/text.hpp"
 #include "harness/tracks.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
@@ -36,8 +37,9 @@ bool is_setting_value(const ordered_json& value) {
 /// Reads one entry; what is wrong with it goes to findings.
 class EntryReader {
  public:
-  EntryReader(const ordered_json& object, const std::string& origin, std::vector<std::string>& findings)
-      : object_(object), origin_(origin), findings_(findings) {}
+  EntryReader(const ordered_json& object, const std::string& origin, std::vector<std::string>& findings,
+              const std::filesystem::path& folder)
+      : object_(object), origin_(origin), findings_(findings), folder_(folder) {}
 
   Entry read(std::optional<std::uint64_t> seed) {
     const std::vector<std::string> known = {
@@ -201,7 +203,11 @@ class EntryReader {
 
   std::vector<std::string> read_workloads(std::optional<std::uint64_t> seed) {
     const auto* random = find("random", false);
-    if (random == nullptr) return {text("workload")};
+    if (random == nullptr) {
+      const auto workload = text("workload");
+      const bool is_file = workload.find('/') != workload.npos || workload.ends_with(".json");
+      return {is_file ? (folder_ / workload).lexically_normal().string() : workload};
+    }
     if (object_.contains("workload")) report("\"workload\" and \"random\" exclude each other");
     if (!random->is_object()) {
       report("\"random\" must be an object with count and seed");
@@ -278,8 +284,13 @@ class EntryReader {
 
   /// `counted`: against the cases.
   void read_expect(Entry& entry, bool counted, std::int64_t most_ranks) {
-    const auto* expect = find("expect", true);
-    if (expect == nullptr) return;
+    const auto* expect = find("expect", false);
+    if (expect == nullptr) {
+      const auto cases = counted ? fmt::format(": it makes {0}, as {{\"pass\": {1}}} where none is refused",
+                                               harness::counted(entry.cases.size(), "case"), entry.cases.size())
+                                 : "";
+      return report("\"expect\" is missing" + cases);
+    }
     if (!expect->is_object()) return report("\"expect\" must be an object with pass, unsupported or both");
     refuse_unknown(*expect, {"pass", "unsupported"}, "in \"expect\": ");
     for (const auto& [key, value] : expect->items()) {
@@ -290,8 +301,8 @@ class EntryReader {
     entry.unsupported = expect->value("unsupported", std::int64_t{0});
     if (counted && entry.pass + entry.unsupported != std::ssize(entry.cases)) {
       report(fmt::format(
-          "{} passes and {} unsupported are expected, but it makes {} cases{}", entry.pass, entry.unsupported,
-          entry.cases.size(),
+          "{} passes and {} unsupported are expected, but it makes {}{}", entry.pass, entry.unsupported,
+          harness::counted(entry.cases.size(), "case"),
           object_.contains("strategy_factors") ? fmt::format(" of at most {} ranks (most_ranks)", most_ranks) : ""));
     }
   }
@@ -299,13 +310,14 @@ class EntryReader {
   const ordered_json& object_;
   std::string origin_;
   std::vector<std::string>& findings_;
+  const std::filesystem::path& folder_;
 };
 
 }  // namespace
 
 Entry read_entry(const ordered_json& object, const std::string& origin, std::vector<std::string>& findings,
-                 std::optional<std::uint64_t> seed) {
-  return EntryReader(object, origin, findings).read(seed);
+                 std::optional<std::uint64_t> seed, const std::filesystem::path& folder) {
+  return EntryReader(object, origin, findings, folder).read(seed);
 }
 
 }  // namespace shardproof::harness

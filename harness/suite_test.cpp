@@ -136,10 +136,10 @@ std::vector<Refusal> refusals() {
       {entry(good + R"(, "factors": {"a": 1})"), "factor \"a\" must be a list"},
       {entry(good + R"(, "factors": {"a": []})"), "factor \"a\" must be a list"},
       {entry(R"("workload": "tiny", "tracks": ["f32"], "expect": {"pass": 1})"), "unknown track \"f32\""},
-      {entry(R"("workload": "tiny", "tracks": ["exact"], "expect": {"pass": 2})"), "makes 1 cases"},
+      {entry(R"("workload": "tiny", "tracks": ["exact"], "expect": {"pass": 2})"), "makes 1 case"},
       {entry(R"("workload": "tiny", "tracks": ["exact"], "expect": {"passed": 1})"), "did you mean \"pass\""},
       {entry(R"("workload": "tiny", "tracks": ["exact"], "expect": {"pass": -1})"), "\"pass\" must be"},
-      {entry(R"("workload": "tiny", "tracks": ["exact"])"), "\"expect\" is missing"},
+      {entry(R"("workload": "tiny", "tracks": ["exact"])"), "\"expect\" is missing: it makes 1 case, as {\"pass\": 1}"},
       {entry(R"("tracks": ["exact"], "expect": {"pass": 1})"), "\"workload\" is missing"},
       {entry(R"("random": {"count": 0, "seed": 1}, "expect": {"pass": 3})"), "\"count\" must be"},
       {entry(R"("random": {"count": 1}, "expect": {"pass": 3})"), "\"seed\" must be"},
@@ -191,6 +191,33 @@ std::string factors(int of, int values) {
   return text + "}";
 }
 
+TEST(Suite, AnEntrysPlaceIsSaid) {
+  const std::string text =
+      "{\"why\": \"[{\\\"cases\\\": [\",\n \"cases\": [{\"name\": \"a, [\"},\n    3 ,\n\t[1, {\"b\": [2, 3]}], {}\n]}";
+  try {
+    parse_suite(text, "s");
+    FAIL();
+  } catch (const BadInput& error) {
+    const std::string all = error.what();
+    for (const char* place : {"s: line 2, column 12: entry 1 (a, [): ", "s: line 3, column 5: entry 2: not an object",
+                              "s: line 4, column 2: entry 3: not an object", "s: line 4, column 22: entry 4: "})
+      EXPECT_NE(all.find(place), std::string::npos) << place << "\n" << all;
+  }
+}
+
+TEST(Suite, AWorkloadsFileIsFoundFromTheSuitesFolder) {
+  const shardproof::testing::Folder folder;
+  std::filesystem::create_directory(folder / "below");
+  write_file(folder / "my.json", R"({"layers": 2})");
+  write_file(
+      folder / "below" / "s.json",
+      suite_with(entry_with(
+          R"("workload": "../my.json", "strategy_factors": {"dp": [1, 2]}, "tracks": ["exact"], "expect": {"pass": 2})")));
+  const Suite suite = load_suite((folder / "below" / "s.json").string());
+  EXPECT_EQ(suite.entries[0].cases[1].workload, std::filesystem::absolute(folder / "my.json").string());
+  EXPECT_NO_THROW(workload::load(suite.entries[0].cases[1].workload));
+}
+
 TEST(Suite, TooManyCombinationsAreRefusedBeforeTheyAreMade) {
   const auto refusal = [](const std::string& text) -> std::string {
     try {
@@ -201,12 +228,12 @@ TEST(Suite, TooManyCombinationsAreRefusedBeforeTheyAreMade) {
     return "accepted";
   };
   EXPECT_EQ(refusal(entry(R"("workload": "tiny", "expect": {"pass": 1}, )" + factors(12, 10))),
-            "s: entry 1 (n): it makes 3e+12 cases; at most 1000000 are legal");
+            "s: line 1, column 24: entry 1 (n): it makes 3e+12 cases; at most 1000000 are legal");
   EXPECT_EQ(refusal(entry(R"("workload": "tiny", "expect": {"pass": 1}, )" + factors(5, 10) +
                           R"(, "ranks": [1, 2, 3, 4, 5])")),
-            "s: entry 1 (n): it makes 1.5e+06 cases; at most 1000000 are legal");
+            "s: line 1, column 24: entry 1 (n): it makes 1.5e+06 cases; at most 1000000 are legal");
   EXPECT_EQ(refusal(entry(R"("workload": "tiny", "cover": "pairs", "expect": {"pass": 1}, )" + factors(3, 700))),
-            "s: entry 1 (n): its factors have 1.47e+06 pairs of levels; at most 1000000 are legal");
+            "s: line 1, column 24: entry 1 (n): its factors have 1.47e+06 pairs of levels; at most 1000000 are legal");
 }
 
 TEST(Suite, ALevelOfAStrategyKeyIsOneWord) {
@@ -214,9 +241,9 @@ TEST(Suite, ALevelOfAStrategyKeyIsOneWord) {
     parse_suite(entry(R"("workload": "tiny", "strategy_factors": {"dp": ["2 pp2"]}, "expect": {"pass": 1})"), "s");
     FAIL() << "accepted";
   } catch (const BadInput& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "s: entry 1 (n): factor \"dp\": \"2 pp2\" is no value of a strategy's key (no space, no '|', no nesting)");
+    EXPECT_STREQ(error.what(),
+                 "s: line 1, column 24: entry 1 (n): factor \"dp\": \"2 pp2\" is no value of a strategy's key (no "
+                 "space, no '|', no nesting)");
   }
 }
 

@@ -66,9 +66,12 @@ RatioInterval median_ratio(std::vector<double> ratios) {
 }
 
 TrainingJob twin_of(const TrainingJob& job) {
-  if (job.workload.batch % job.strategy.dp != 0)
-    throw NotSupported(fmt::format("a batch of {} is not cut evenly by dp{}: its twin has no whole number of samples",
-                                   job.workload.batch, job.strategy.dp));
+  const std::int64_t batch = job.workload.batch, dp = job.strategy.dp;
+  if (batch % dp != 0)
+    throw NotSupported(
+        fmt::format("a batch of {} is not cut evenly by dp{}: its twin has no whole number of samples; --set batch={} "
+                    "has one",
+                    batch, dp, (batch / dp + 1) * dp));
   TrainingJob twin = job;
   twin.workload.batch /= job.strategy.dp;
   twin.strategy = {.microbatches = job.strategy.microbatches};
@@ -76,12 +79,15 @@ TrainingJob twin_of(const TrainingJob& job) {
 }
 
 std::vector<TwinRound> against_twin(const TrainingJob& job, const workload::Corpus& corpus, std::int64_t rounds,
-                                    std::int64_t steps) {
+                                    std::int64_t steps, const std::function<void(std::int64_t)>& on_round) {
   TrainingJob run = job, twin = twin_of(job);
   run.workload.steps = twin.workload.steps = steps;
   std::vector<TwinRound> result;
-  for (std::int64_t r = 0; r < rounds; ++r)
+  on_round(0);
+  for (std::int64_t r = 0; r < rounds; ++r) {
     result.push_back({tokens_per_second(train(run, corpus, {})), twins(twin, job.strategy.ranks(), corpus)});
+    on_round(r + 1);
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/validate.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -80,8 +81,8 @@ std::string folder(const fs::path& path, const std::string& workload_hash) {
          (*run.exit_code == 0 ? "" : fmt::format(", exit code {}", *run.exit_code));
 }
 
-std::string suite(const std::string& text, const fs::path& path) {
-  const Suite suite = parse_suite(text, path.string());
+std::string suite(const fs::path& path) {
+  const Suite suite = read_suite(path);
   std::vector<std::string> findings;
   std::int64_t cases = 0;
   for (const Entry& entry : suite.entries) {
@@ -106,7 +107,13 @@ std::string suite(const std::string& text, const fs::path& path) {
 
 std::string workload_or_suite(const fs::path& path) {
   const std::string text = read_file(path, 1 << 24);
-  if (parse_object(text, path.string()).contains("cases")) return suite(text, path);
+  const auto object = parse_object(text, path.string());
+  if (object.contains("cases")) return suite(path);
+  const auto keys = workload::keys();
+  std::size_t known = 0;
+  for (const auto& [key, value] : object.items()) known += std::ranges::count(keys, key, &workload::KeyInfo::name);
+  if (2 * known < object.size())
+    throw BadInput(fmt::format("{}: neither a workload (list --keys) nor a suite (no \"cases\")", path.string()));
   const workload::Workload w = workload::load(path.string());
   const workload::Corpus corpus(w);
   std::int64_t elements = 0;

@@ -45,10 +45,10 @@ struct Request {
 };
 
 /// One case, given on the command line.
-Suite suite_of(const std::vector<std::string>& words, const std::vector<std::string>& shows) {
+Suite suite_of(const std::string& text, const std::vector<std::string>& shows) {
   Entry entry;
   entry.name = "case";
-  entry.cases.push_back(parse_case(workload::joined(words, " ")));
+  entry.cases.push_back(parse_case(text));
   entry.pass = 1;
   if (!shows.empty()) entry.shows.clear();
   for (const auto& name : shows) entry.shows.push_back(shown_of(name));
@@ -57,9 +57,9 @@ Suite suite_of(const std::vector<std::string>& words, const std::vector<std::str
 
 /// False when only help was asked for.
 bool parse(std::span<const std::string> args, Request& request) {
-  std::string suite;
+  std::string suite, one;
   bool random = false;
-  std::vector<std::string> words, shows;
+  std::vector<std::string> shows;
   DisturbanceOptions disturbance(standard_delays);
   Selection selection;
   std::optional<std::int64_t> seed, threads;
@@ -68,25 +68,38 @@ bool parse(std::span<const std::string> args, Request& request) {
   options
       .text("--suite", suite, "NAME|FILE",
             "Which cases: a name (" + workload::joined(suite_names(), ", ") + ") or a JSON file")
-      .words(words, "CASE", "One case instead, as failures and --list print it")
+      .word(one, "CASE", "One case instead, quoted, as failures and --list print it")
       .list("--shows", shows, "WHAT", "With CASE: what the case must show, or it is mistrusted; may be repeated")
       .list("--filter", selection.filters, "PATTERN",
             "Only these cases or entries; '*' is any characters; may be repeated")
       .track(selection.track, "Only cases of this track")
       .flag("--random", random, "Random legal strategies on random workloads instead, until the time is over")
-      .duration("--time-budget", request.random_seconds, "With --random: how long, as 90s or 30m (default: 60s)")
-      .number("--seed", seed, 0, most, "Other random workloads than the suite's, or than --random's")
+      .duration("--time-budget", request.random_seconds,
+                "With --random: how long cases are begun, as 90, 90s or 30m (default: 60s)")
+      .number("--seed", seed, 0, most,
+              "Seed that random workloads are drawn with (default: the suite's own; with --random, 1)")
       .shard(selection.shard, selection.shards)
       .flag("--list", request.list, "Print the cases and run nothing")
-      .flag("--shrink", request.shrink, "Make cases that fail smaller, as long as they fail")
+      .flag("--shrink", request.shrink,
+            fmt::format("Make the first {} cases that fail smaller, as long as they fail alike; at most {} tries each, "
+                        "after the --time-budget",
+                        most_shrunk, most_tries))
       .number("--threads", threads, 1, 64,
               "Cases that run at the same time (default: 3 a core and at most 6; with --delays off, a third)")
-      .text("--out", request.out, "FOLDER", "Where results go (default: results/runs/ and the time)")
+      .text("--out", request.out, "FOLDER", "Where results go (default: ./results/runs/ and the time)")
       .flag("--overwrite", request.overwrite, "Replace the run that the folder holds");
+  options.notes(
+      "Every case runs on poisoned memory, and on several ranks with delays unless they are off (run: neither, unless "
+      "asked).\nA case of a suite, or a random one, in which an --inject meets no call is skipped; if that is all of "
+      "them, it is a usage error.");
   disturbance.declare(options);
   if (!options.parse(args)) return false;
-  if ((words.empty() ? 0 : 1) + (suite.empty() ? 0 : 1) + (random ? 1 : 0) != 1)
-    throw BadInput("one of --suite, --random and a case must be given");
+  std::vector<std::string> given;
+  if (!suite.empty()) given.emplace_back("--suite");
+  if (random) given.emplace_back("--random");
+  if (!one.empty()) given.emplace_back("a case");
+  if (given.empty()) throw BadInput("one of --suite, --random and a case must be given");
+  if (given.size() > 1) throw BadInput(workload::joined(given, " and ") + " exclude each other");
   if (request.random_seconds && !random) throw BadInput("--time-budget belongs to --random");
   if (random && (!selection.filters.empty() || selection.shards > 1 || request.list || !shows.empty()))
     throw BadInput("--random takes no --filter, --shard, --list and --shows");
@@ -105,9 +118,13 @@ bool parse(std::span<const std::string> args, Request& request) {
   if (!suite.empty() && !shows.empty()) throw BadInput("--shows belongs to a case; entries of a suite have their own");
   if (!random) {
     request.suite = suite.empty()
-                        ? suite_of(words, shows)
+                        ? suite_of(one, shows)
                         : load_suite(suite, seed ? std::optional(static_cast<std::uint64_t>(*seed)) : std::nullopt);
     request.cases = select(request.suite, selection);
+    const auto is_random = [](const Selected& s) { return s.value->workload.starts_with("random:"); };
+    if (seed && std::ranges::none_of(request.cases, is_random))
+      throw BadInput("--seed has no effect: no case that is selected has a random workload");
+    if (!one.empty()) comm::parse_injections(request.options.disturbance.injections, request.cases[0].value->ranks);
   }
   // Ranks that are delayed mostly wait.
   const std::int64_t few = std::min<std::int64_t>(2, std::max(1u, std::thread::hardware_concurrency()));
@@ -116,16 +133,6 @@ bool parse(std::span<const std::string> args, Request& request) {
   line.insert(line.end(), args.begin(), args.end());
   request.rerun = rerun_line(line);
   return true;
-}
-
-/// Whether the ranks that the injections name exist.
-bool injections_fit(const Request& request, std::int64_t ranks) {
-  try {
-    comm::parse_injections(request.options.disturbance.injections, ranks);
-    return true;
-  } catch (const BadInput&) {
-    return false;
-  }
 }
 
 /// Random cases, kept in `cases`, until the time is over.
@@ -137,26 +144,28 @@ CaseSource random_source(const Request& request, std::deque<Case>& cases) {
       const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start;
       if (gone.count() >= *request.random_seconds) return std::nullopt;
       Case value = random_case(request.seed, index++, request.track);
-      if (injections_fit(request, value.ranks))
+      if (injections_fit(request.options.disturbance.injections, value.ranks))
         return Selected{&request.suite.entries[0], &cases.emplace_back(std::move(value))};
     }
   };
 }
 
-/// Made smaller as long as it ends as it did, and said.
-void say_smallest(const Selected& selected, const Checked& failed, const Request& request) {
+/// Made smaller as long as it ends as it did, and said. `which`: "1 of 3" of those that fail.
+void say_smallest(const Selected& selected, const Checked& failed, const Request& request, const std::string& which) {
   const auto& shows = selected.entry->shows;
   const auto check = [&](const Case& value) {
     return check_case(value, shows, failed.record.environment, request.options);
   };
   const auto fails = [&](const Case& value) {
     const Checked checked = check(value);
-    return checked.record.verdict == failed.record.verdict && checked.code == failed.code;
+    return checked.record.verdict == failed.record.verdict && checked.code == failed.code &&
+           checked.finding == failed.finding;
   };
   const Shrunk smallest = shrink(*selected.value, fails, most_tries);
   const Record record = check(smallest.value).record;
-  say(stderr, printable(fmt::format("smallest of {} tried: {}: {}\nrerun: {}\n", smallest.tried, record.case_text,
-                                    record.reason, record.rerun)));
+  say(stderr,
+      printable(fmt::format("failure {}, {}: the smallest of {} tried that fails alike: {}: {}\nrerun: {}\n", which,
+                            failed.record.case_text, smallest.tried, record.case_text, record.reason, record.rerun)));
 }
 
 /// Pairs of factors' levels, of the entries that ran whole.
@@ -175,7 +184,8 @@ ExitCode work(const Request& request, RunFolder& folder) {
   Tally tally;
   Progress progress;
   std::size_t done = 0;
-  std::size_t idle = 0;
+  std::size_t idle = 0, unmet = 0, failures = 0;
+  std::string unmet_reason;
   bool refused_alone = false;  // a case on the command line has no manifest that expects it
   std::deque<Case> random_cases;
   std::vector<std::pair<Selected, Checked>> failed;  // the first ones
@@ -187,6 +197,12 @@ ExitCode work(const Request& request, RunFolder& folder) {
       checked.code = ExitCode::pass;
       ++idle;
     }
+    const bool alone = request.suite.name.empty() && !request.random_seconds;
+    if (checked.met_no_call && !alone) {
+      record.verdict = Verdict::skipped;
+      checked.code = ExitCode::pass;
+      ++unmet, unmet_reason = record.reason;
+    }
     folder.add(record);
     tally.add(selected, checked);
     ++done;
@@ -194,25 +210,38 @@ ExitCode work(const Request& request, RunFolder& folder) {
                                          : fmt::format("{} of {} cases", done, request.cases.size()));
     const bool unsupported = record.verdict == Verdict::unsupported;
     const bool refused = unsupported && selected.entry->unsupported > 0;
-    refused_alone = unsupported && request.suite.name.empty() && !request.random_seconds;
+    refused_alone = unsupported && alone;
     if (record.verdict == Verdict::pass || record.verdict == Verdict::skipped || refused) return;
     progress.clear();
-    say(stderr, printable(fmt::format("{} ({}): {}: {}\nrerun: {}\n", name_of(record.verdict), selected.entry->name,
-                                      record.case_text, record.reason, record.rerun)));
-    const bool can_shrink = !unsupported && checked.code != ExitCode::usage;
-    if (request.shrink && can_shrink && std::ssize(failed) < most_shrunk) failed.emplace_back(selected, checked);
+    say(stderr,
+        printable(fmt::format("{} ({}): {}: {}\n{}", name_of(record.verdict), selected.entry->name, record.case_text,
+                              record.reason, unsupported ? "" : fmt::format("rerun: {}\n", record.rerun))));
+    if (unsupported || checked.code == ExitCode::usage) return;
+    ++failures;
+    if (request.shrink && std::ssize(failed) < most_shrunk) failed.emplace_back(selected, checked);
   };
-  check_all(request.random_seconds ? random_source(request, random_cases) : one_by_one(request.cases), request.threads,
-            environment(), ended, request.options);
-  progress.clear();
-  for (const auto& [selected, checked] : failed) say_smallest(selected, checked, request);
+  const std::string results = fmt::format("results  {}\n", folder.path().string());
+  try {
+    check_all(request.random_seconds ? random_source(request, random_cases) : one_by_one(request.cases),
+              request.threads, environment(), ended, request.options);
+    progress.clear();
+    for (std::size_t k = 0; k < failed.size(); ++k)
+      say_smallest(failed[k].first, failed[k].second, request, fmt::format("{} of {}", k + 1, failures));
+  } catch (const Interrupted&) {
+    progress.clear();
+    say(stdout, tally.report() + results);
+    throw;
+  }
   for (const auto& sentence : refused_alone ? std::vector<std::string>() : tally.unexpected())
     say(stderr, printable("fail: " + sentence + "\n"));
   for (const auto& sentence : tally.split()) say(stderr, printable("fail: " + sentence + "\n"));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  say(stdout, tally.report() + coverage(request) +
-                  fmt::format("seconds  {:.1f}\nresults  {}\n", seconds, folder.path().string()));
+  say(stdout, tally.report() + coverage(request) + fmt::format("seconds  {:.1f}\n", seconds) + results);
   ExitCode code = refused_alone ? ExitCode::usage : tally.code();
+  if (unmet > 0 && unmet == done) {
+    say(stderr, printable(fmt::format("fail: {} skipped: {}\n", counted(done, "case"), unmet_reason)));
+    code = worst({code, ExitCode::usage});
+  }
   if (100 * idle > done + 100) {
     say(stderr, fmt::format("fail: {} of {} random cases could show nothing; at most 1 in 100 may\n", idle, done));
     code = worst({code, ExitCode::check_failed});
@@ -225,7 +254,7 @@ ExitCode run(std::span<const std::string> args) {
   if (!parse(args, request)) return ExitCode::pass;
   if (request.list) {
     for (const auto& selected : request.cases)
-      fmt::print("{}", printable(fmt::format("{}  ({})\n", print(*selected.value), selected.entry->name)));
+      fmt::print("{}", printable(listed(*selected.value, selected.entry->name) + "\n"));
     return ExitCode::pass;
   }
   RunFolder folder(request.out, request.overwrite);

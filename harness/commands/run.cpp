@@ -23,6 +23,7 @@
 #include "harness/text.hpp"
 #include "harness/trace.hpp"
 #include "harness/twin.hpp"
+#include "impl/comm/inject.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -30,6 +31,8 @@ namespace shardproof::harness {
 extern const Command run_command;
 
 namespace {
+
+constexpr std::int64_t steps_of_a_round = 5;  // against the twin
 
 struct Request {
   std::vector<RunCase> cases;
@@ -48,12 +51,16 @@ bool parse(std::span<const std::string> args, Request& request) {
   DisturbanceOptions disturbance({});
   Options options(run_command);
   named.declare(options);
-  options.text("--out", request.out, "FOLDER", "Where results go (default: results/runs/ and the time)")
+  options.text("--out", request.out, "FOLDER", "Where results go (default: ./results/runs/ and the time)")
       .flag("--overwrite", request.overwrite, "Replace the run that the folder holds")
-      .flag("--no-check", request.no_check, "Do not judge by the oracle; the record says unchecked")
+      .flag("--no-check", request.no_check,
+            "Do not judge by the oracle: the record says unchecked, and its verdict is skipped (exit code 0)")
       .flag("--poison", request.poison, "Fill fresh and freed memory with poison and scan every kernel's inputs")
-      .number("--twin", request.twin_rounds, 1, 1000,
-              "Also measure so many rounds against independent one-rank runs, as many as there are ranks")
+      .number(
+          "--twin", request.twin_rounds, 1, 1000,
+          fmt::format("Also measure so many rounds against independent one-rank runs, as many as there are ranks: each "
+                      "trains {} steps, then {} more on all of those at once",
+                      steps_of_a_round, steps_of_a_round))
       .duration("--time-budget", request.seconds, "Begin no case after so long, as 90s or 30m")
       .flag("--dry-run", request.dry_run, "Print what each case would need, and train nothing");
   disturbance.declare(options);
@@ -66,6 +73,7 @@ bool parse(std::span<const std::string> args, Request& request) {
     one.job->poison = request.poison;
   }
   if (request.alone() && !request.cases[0].job) throw NotSupported(request.cases[0].refusal);
+  if (request.alone()) comm::parse_injections(request.disturbance.injections, request.cases[0].value.ranks);
   std::vector<std::string> line = {"run"};
   line.insert(line.end(), args.begin(), args.end());
   request.rerun = rerun_line(line);
@@ -91,11 +99,19 @@ void print_step(const engine::StepResult& step, std::int64_t steps) {
       fmt::format("step {:>{}} of {}  loss {}  norm {}\n", step.step, std::to_string(steps).size(), steps, loss, norm));
 }
 
-void add_twin(const TrainingJob& job, std::int64_t rounds, const workload::Corpus& corpus, Record& record) {
-  constexpr std::int64_t steps_of_a_round = 5;
+void add_twin(const TrainingJob& job, std::int64_t rounds, const workload::Corpus& corpus, Record& record,
+              Progress& progress, const std::string& prefix) {
   std::vector<double> ratios;
-  for (const TwinRound& round : against_twin(job, corpus, rounds, steps_of_a_round))
+  const auto start = std::chrono::steady_clock::now();
+  const auto on_round = [&](std::int64_t done) {
+    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start;
+    const double left = static_cast<double>(rounds - done) / static_cast<double>(std::max<std::int64_t>(done, 1));
+    progress.show(fmt::format("{}against the twin: {} of {} rounds{}", prefix, done, rounds,
+                              done == 0 ? "" : fmt::format(", {:.0f} s to go", left * gone.count())));
+  };
+  for (const TwinRound& round : against_twin(job, corpus, rounds, steps_of_a_round, on_round))
     ratios.push_back(round.efficiency());
+  record.figures.emplace_back("twin_rounds", static_cast<double>(rounds));
   const RatioInterval interval = median_ratio(std::move(ratios));
   record.figures.emplace_back("twin_efficiency_low", interval.low);
   record.figures.emplace_back("twin_efficiency_median", interval.median);
@@ -107,13 +123,15 @@ struct Measured {
   Record record;
   Trained trained;
   ExitCode code = ExitCode::pass;
-  std::string failure;  // what stderr says of it
+  std::string failure;       // what stderr says of it
+  bool no_call_met = false;  // by an injection
 
   void fail(const std::exception& error) {
     record.verdict = Verdict::error;
     record.reason = reason_of(error);
     code = exit_code_of(error);
     failure = record.reason + "\n";
+    no_call_met = met_no_call(error, record.injections, record.ranks);
   }
 };
 
@@ -147,8 +165,7 @@ void train_and_judge(const Request& request, const TrainingJob& job, const workl
       }
     }
     if (request.twin_rounds && measured.code == ExitCode::pass) {
-      progress.show(prefix + "measuring against the twin");
-      add_twin(job, *request.twin_rounds, corpus, record);
+      add_twin(job, *request.twin_rounds, corpus, record, progress, prefix);
     }
   } catch (const Interrupted&) {
     throw;
@@ -222,7 +239,12 @@ ExitCode work(const Request& request, const Environment& here, RunFolder& folder
     }
     const std::string prefix = request.alone() ? "" : fmt::format("[{}/{}] ", k + 1, all);
     Measured measured = measure(request, request.cases[k], here, progress, prefix);
-    const Record& record = measured.record;
+    Record& record = measured.record;
+    const bool skipped = measured.no_call_met && !request.alone();  // the fault has nothing to act on here
+    if (skipped) {
+      record.verdict = Verdict::skipped;
+      measured.code = ExitCode::pass;
+    }
     progress.clear();
     folder.add(record);
     const auto& spans = measured.trained.spans;  // the first step is not recorded
@@ -231,12 +253,13 @@ ExitCode work(const Request& request, const Environment& here, RunFolder& folder
         request.alone() ? report(record, request.cases[k].job->workload, measured.trained) : line_of(record, prefix));
     if (measured.code != ExitCode::pass)
       say(stderr, fmt::format("shardproof: {}rerun: {}\n", printable(measured.failure), record.rerun));
-    if (record.verdict != Verdict::unsupported) codes.push_back(measured.code);
+    if (record.verdict != Verdict::unsupported && !skipped) codes.push_back(measured.code);
     records.push_back(record);
   }
   if (!request.alone()) say(stdout, "\n" + printable(table_of(records)));
   say(stdout, fmt::format("results     {}\n", folder.path().string()));
-  ExitCode code = codes.empty() ? ExitCode::usage : ExitCode::pass;  // nothing but refusals
+  if (codes.empty()) say(stderr, "shardproof: no case has run: all were refused or skipped\n");
+  ExitCode code = codes.empty() ? ExitCode::usage : ExitCode::pass;
   for (const ExitCode one : codes) code = worst({code, one});
   return std::ferror(stdout) ? worst({code, ExitCode::write_failed}) : code;
 }

@@ -42,8 +42,8 @@ void print_figures(const plan::Schedule& schedule, const Shape& shape) {
   fmt::print("{}, {}, {}\n", counted(schedule.ranks.size(), "rank"), counted(shape.stages, "stage"),
              shape.microbatches == 1 ? "1 microbatch" : fmt::format("{} microbatches", shape.microbatches));
   fmt::print("peak in flight by rank: {}\n", fmt::join(plan::peak_in_flight(schedule), " "));
-  fmt::print("with F, I and W of one unit: makespan {}, bubble {:.4g} of the ideal time\n", line.makespan,
-             line.bubble_overhead());
+  fmt::print("with F, I and W of one unit: makespan {}, bubble {:.4g} (idle time of all ranks over their busy time)\n",
+             line.makespan, line.bubble_overhead());
 }
 
 std::string picture_of(const plan::Schedule& schedule) {
@@ -67,31 +67,35 @@ ExitCode check(const std::string& path, std::optional<std::int64_t> ranks, std::
                     fmt::format("it is for {}, not {}", counted(schedule.ranks.size(), "rank"), *ranks));
   for (const std::string& finding : findings) fmt::print("{}: {}\n", path, finding);
   if (!findings.empty()) return ExitCode::check_failed;
-  print_figures(schedule, shape);
   if (picture) fmt::print("{}", picture_of(schedule));
+  print_figures(schedule, shape);
   return ExitCode::pass;
 }
 
 ExitCode run(std::span<const std::string> args) {
-  std::vector<std::string> names;
+  std::string name;
   std::optional<std::int64_t> ranks, microbatches, depth;
   std::string file;
   bool picture = false;
   Options options(schedule_command);
-  options.words(names, "NAME", "A schedule of list --strategies, printed as one line of actions per rank")
+  options
+      .word(name, "NAME",
+            "A schedule of list --strategies for --ranks and --microbatches, printed as one line of actions per rank")
       .number("--ranks", ranks, 1, most_actions, "Ranks of the pipeline, one stage each")
       .number("--microbatches", microbatches, 1, most_actions, "Parts of the batch")
-      .flag("--picture", picture, "Draw it on a clock, with F, I and W of one unit each, and print its bubble")
+      .flag("--picture", picture, "Draw it on a clock, and print its bubble")
+      .notes(
+          "An action is its stage, its kind and its microbatch, as 0F1: F is a forward, I the gradient of the input, W "
+          "those\nof the weights, B is I then W. On the clock F, I and W take one unit each.")
       .text("--check", file, "FILE", "Prove this schedule instead: complete, in order, free of deadlock")
       .number("--depth", depth, 0, most_actions,
               "Of --check: messages that a sender may be ahead of its receiver (default: 0, it waits for each)");
   if (!options.parse(args)) return ExitCode::pass;
-  if (names.empty() == file.empty() || names.size() > 1)
-    throw BadInput("name one schedule, as gpipe, or a file to --check");
+  if (name.empty() == file.empty()) throw BadInput("name one schedule, as gpipe, or a file to --check");
   if (!file.empty()) return check(file, ranks, microbatches, depth.value_or(0), picture);
   if (depth) throw BadInput("--depth has no effect without --check");
 
-  const plan::ScheduleGenerator& generator = plan::schedule_generator(names.front());
+  const plan::ScheduleGenerator& generator = plan::schedule_generator(name);
   if (!ranks || !microbatches) throw BadInput("--ranks and --microbatches say what the schedule is for");
   if (*ranks > most_actions / *microbatches)
     throw BadInput(fmt::format("--ranks {} --microbatches {}: their product may be at most {}", *ranks, *microbatches,

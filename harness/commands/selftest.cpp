@@ -66,8 +66,10 @@ ExitCode run(std::span<const std::string> args) {
   }
   progress.clear();
   fmt::print("{}", table(rows));
-  fmt::print("{} of {} faults caught as expected; nothing found without one, in {:.1f} s\n", good, faults.size(),
-             since(start));
+  fmt::print(
+      "{} of {} faults caught as expected; nothing found without one, in {:.1f} s\n"
+      "selftest --list and suites/faults.json say what each is\n",
+      good, faults.size(), since(start));
   return good == faults.size() && !faults.empty() ? ExitCode::pass : ExitCode::check_failed;
 }
 

@@ -39,7 +39,8 @@ ExitCode run(std::span<const std::string> args) {
 
 }  // namespace
 
-const Command validate_command = {"validate", "Checks files without running anything: workloads, records, tensors",
+const Command validate_command = {"validate",
+                                  "Checks files without running anything: workloads, suites, runs, exports, tensors",
                                   "shardproof validate suites/shapes/tiny.json", run};
 
 }  // namespace shardproof::harness

@@ -16,9 +16,17 @@ namespace shardproof::comm {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> fault_names = {"skip", "repeat", "scale", "corrupt", "delay", "wrong_group"};
+constexpr std::array<FaultRow, 6> rows = {{
+    {"skip", "the result is left out; at=input: zero is contributed"},
+    {"repeat", "all_reduce and reduce_scatter of sums: as if summed once more"},
+    {"scale", "the contribution times the factor"},
+    {"corrupt", "the lowest bit of one element of the contribution is flipped"},
+    {"delay", "the call begins later, which must change nothing"},
+    {"wrong_group", "reductions: over the other members only; all_gather, all_to_all: parts rotated"},
+}};
 constexpr std::array<std::string_view, 2> side_names = {"input", "output"};
-const std::vector<std::string> keys = {"axis", "kind", "purpose", "rank", "call", "at", "factor", "element", "ms"};
+
+std::string_view name_of(Fault fault) { return rows[static_cast<std::size_t>(fault)].name; }
 
 std::vector<std::string_view> kind_names() {
   std::vector<std::string_view> names;
@@ -36,12 +44,42 @@ bool acts_on(Fault fault, Kind kind) {
   }
 }
 
-bool takes(Fault fault, std::string_view key) {
-  if (key == "factor") return fault == Fault::scale;
-  if (key == "element") return fault == Fault::corrupt;
-  if (key == "ms") return fault == Fault::delay;
-  if (key == "at") return fault == Fault::skip || fault == Fault::scale || fault == Fault::corrupt;
-  return true;
+template <class Names>
+std::string joined(const Names& names, const char* separator) {
+  std::string text;
+  for (const auto name : names) text += (text.empty() ? "" : separator) + std::string(name);
+  return text;
+}
+
+template <class T>
+std::string text_of(const T& value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+std::vector<FaultField> make_fields() {
+  const Injection standard;
+  return {
+      {"axis", "dp pp tp ...", "only calls of groups along this axis of the mesh"},
+      {"kind", "a collective", "only calls of this kind: " + joined(kind_names(), " ")},
+      {"purpose", "a name", "only calls for this purpose: the last word of a line of a run's traffic table"},
+      {"rank", "0 ...", "only this rank, of the world"},
+      {"call", "1 ...", "only the rank's k-th call of those that the other filters let through; there is no step"},
+      {"at",
+       joined(side_names, " "),
+       "of a call's two sides; left out, skip acts on the result, scale and corrupt on the contribution, if there is "
+       "one",
+       {},
+       {Fault::skip, Fault::scale, Fault::corrupt}},
+      {"factor", "-2^21 ... 2^21", "what is multiplied by", text_of(standard.factor), {Fault::scale}},
+      {"element", "0 ...", "modulo the number of elements", text_of(standard.element), {Fault::corrupt}},
+      {"ms", "0 ... 1e6", "milliseconds", text_of(standard.ms), {Fault::delay}},
+  };
+}
+
+bool takes(Fault fault, const FaultField& field) {
+  return field.faults.empty() || std::ranges::find(field.faults, fault) != field.faults.end();
 }
 
 class Parser {
@@ -51,7 +89,9 @@ class Parser {
 
   Injection parse() {
     const auto colon = std::min(spec_.find(':'), spec_.size());
-    known_fault_ = choose("fault", std::string_view(spec_).substr(0, colon), fault_names, injection_.fault);
+    std::vector<std::string_view> names;
+    for (const FaultRow& row : rows) names.push_back(row.name);
+    known_fault_ = choose("fault", std::string_view(spec_).substr(0, colon), names, injection_.fault);
     std::string_view rest = std::string_view(spec_).substr(std::min(colon + 1, spec_.size()));
     if (colon < spec_.size() && rest.empty()) find("a field is missing after ':'");
     while (!rest.empty()) {
@@ -61,8 +101,7 @@ class Parser {
       rest = rest.substr(std::min(comma + 1, rest.size()));
     }
     if (known_fault_ && injection_.kind && !acts_on(injection_.fault, *injection_.kind)) {
-      find(std::string(fault_names[static_cast<std::size_t>(injection_.fault)]) + " has no effect on " +
-           std::string(name_of(*injection_.kind)));
+      find(std::string(name_of(injection_.fault)) + " has no effect on " + std::string(name_of(*injection_.kind)));
     }
     return injection_;
   }
@@ -80,9 +119,7 @@ class Parser {
       out = static_cast<T>(at - names.begin());
       return true;
     }
-    std::string legal = "one of";
-    for (const auto name : names) legal += " " + std::string(name);
-    refuse(key, value, legal);
+    refuse(key, value, "one of " + joined(names, " "));
     return false;
   }
   template <class T>
@@ -100,22 +137,26 @@ class Parser {
   void field(std::string_view text) {
     const auto equals = text.find('=');
     const auto key = text.substr(0, equals);
-    if (std::ranges::find(keys, key) == keys.end()) return find(unknown("field", key, keys));
+    const auto known = std::ranges::find(fault_fields(), key, &FaultField::name);
+    if (known == fault_fields().end()) {
+      std::vector<std::string> names;
+      for (const FaultField& one : fault_fields()) names.push_back(one.name);
+      return find(unknown("field", key, names));
+    }
     if (equals == std::string_view::npos || equals + 1 == text.size()) return refuse(key, "", "a value is missing");
     const auto value = text.substr(equals + 1);
     if (std::ranges::find(seen_, key) != seen_.end()) return refuse(key, value, "given twice");
     seen_.push_back(key);
-    if (known_fault_ && !takes(injection_.fault, key)) {
-      return refuse(key, value,
-                    "no parameter of " + std::string(fault_names[static_cast<std::size_t>(injection_.fault)]));
-    }
+    if (known_fault_ && !takes(injection_.fault, *known))
+      return refuse(key, value, "no parameter of " + std::string(name_of(injection_.fault)));
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     if (key == "axis") injection_.axis = value;
     if (key == "purpose") injection_.purpose = value;
     if (key == "kind") choose(key, value, kind_names(), injection_.kind.emplace());
     if (key == "at") choose(key, value, side_names, injection_.at.emplace());
     if (key == "rank") {
-      number<std::int64_t>(key, value, 0, ranks_ - 1, "0 to " + std::to_string(ranks_ - 1), injection_.rank.emplace());
+      const std::string legal = ranks_ == 1 ? "there is one rank, 0" : "0 to " + std::to_string(ranks_ - 1);
+      number<std::int64_t>(key, value, 0, ranks_ - 1, legal, injection_.rank.emplace());
     }
     if (key == "call") number<std::int64_t>(key, value, 1, most, "a whole number from 1", injection_.call.emplace());
     if (key == "element") number<std::int64_t>(key, value, 0, most, "a whole number from 0", injection_.element);
@@ -133,6 +174,16 @@ class Parser {
 
 }  // namespace
 
+std::span<const FaultRow> fault_rows() { return rows; }
+
+std::span<const FaultField> fault_fields() {
+  static const auto fields = make_fields();
+  return fields;
+}
+
+NoCallMatched::NoCallMatched(const Injection& injection)
+    : BadInput("--inject " + to_text(injection) + ": no call matched") {}
+
 std::vector<Injection> parse_injections(const std::vector<std::string>& specs, std::int64_t ranks) {
   std::vector<std::string> findings;
   std::vector<Injection> injections;
@@ -146,7 +197,7 @@ std::vector<Injection> parse_injections(const std::vector<std::string>& specs, s
 std::string to_text(const Injection& injection) {
   std::ostringstream text;
   text.precision(17);
-  text << fault_names[static_cast<std::size_t>(injection.fault)];
+  text << name_of(injection.fault);
   char separator = ':';
   const auto field = [&](std::string_view key, const auto& value) {
     text << separator << key << '=' << value;

@@ -7,10 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
+#include "kernels/core/errors.hpp"
 
 namespace shardproof::comm {
 
@@ -39,6 +42,24 @@ struct Injection {
   double factor = 2;
   std::int64_t element = 0;  ///< modulo the number of elements
   double ms = 1;
+};
+
+/// What can be written, for lists: parsing reads the same two tables.
+struct FaultRow {
+  std::string_view name, meaning;
+};
+struct FaultField {
+  std::string name, values, meaning;
+  std::string standard = {};       ///< "" where leaving it out means any, or what the meaning says
+  std::vector<Fault> faults = {};  ///< that have it; empty: all of them
+};
+/// In the enum's order.
+std::span<const FaultRow> fault_rows();
+std::span<const FaultField> fault_fields();
+
+/// A run ended well, yet an injection met no call: it has shown nothing.
+struct NoCallMatched : BadInput {
+  explicit NoCallMatched(const Injection& injection);
 };
 
 /// Throws BadInput with every finding, one a line: field, value, and what would be legal.

@@ -65,7 +65,8 @@ void require_legal(std::int64_t ranks, const ThreadsOptions& options) {
   };
   require(ranks >= 1, "ranks " + std::to_string(ranks) + ": at least 1");
   require(ranks <= most_thread_ranks, "ranks " + std::to_string(ranks) + ": threads carry at most " +
-                                          std::to_string(most_thread_ranks) + "; start more with mpirun");
+                                          std::to_string(most_thread_ranks) +
+                                          "; ranks in processes (mpirun) do not exist yet");
   require(options.timeout_seconds > 0 && options.timeout_seconds <= most_timeout_seconds,
           "timeout: above 0 and at most 1e6 seconds");
   require(options.chunk_elements >= 1, "chunk_elements " + std::to_string(options.chunk_elements) + ": at least 1");
@@ -169,7 +170,7 @@ void run_threads(std::int64_t ranks, const ThreadsOptions& options, const std::f
   }
   require_delivered(state);
   for (std::size_t i = 0; i < hits.size(); ++i) {
-    if (hits[i] == 0) throw BadInput("--inject " + to_text(injections[i]) + ": no call matched");
+    if (hits[i] == 0) throw NoCallMatched(injections[i]);
   }
 }
 

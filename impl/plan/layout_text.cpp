@@ -37,6 +37,9 @@ std::string joined(const Items& items, const char* separator, const TextOf& text
   return all;
 }
 
+/// Stands for one that could not be read: it was reported.
+constexpr Range no_range{-1, -1};
+
 std::vector<Range> everywhere(std::int64_t whole, std::size_t parts) { return std::vector<Range>(parts, {0, whole}); }
 std::vector<Range> on_first(std::int64_t whole, std::size_t parts) {
   std::vector<Range> ranges(parts, {whole, whole});
@@ -109,11 +112,11 @@ class Parser {
     const bool legal = ranges({words.begin() + 1, words.end()}, now.ranges);
     if (words.size() == 1) return findings_.add(words.front(), fmt::format("{} has no range", now.name));
     if (now.name == "query_heads") tp_ = now.ranges.size();
-    if (!legal) return;
-    if (now.name != "stage_layers" && now.ranges.size() != tp_)
-      return findings_.add(words.front(), fmt::format("{} ranges, but query_heads has {}", now.ranges.size(), tp_));
+    const bool counted = now.name == "stage_layers" || now.ranges.size() == tp_;
+    if (!counted)
+      findings_.add(words.front(), fmt::format("{} ranges, but query_heads has {}", now.ranges.size(), tp_));
     if (now.name == "key_heads") return;  // they overlap
-    if (now.name == "owned_key_heads" && !inside(now.ranges, sections_[2].ranges))
+    if (legal && counted && now.name == "owned_key_heads" && !inside(now.ranges, sections_[2].ranges))
       findings_.add(words.front(), "not every range lies in that of key_heads");
     partition(words.front(), now.ranges, now.ranges.back().end);
   }
@@ -125,20 +128,24 @@ class Parser {
     p.parameter.name = words[0].text;
     if (std::ranges::any_of(layout_.parameters, [&](const auto& q) { return q.parameter.name == words[0].text; }))
       findings_.add(words[0], fmt::format("{} is doubled", words[0].text));
+    bool has_dims = true;
     for (const Word& dim : split(words[1], 'x')) {
       const auto size = whole_number(dim.text);
-      if (!size) return findings_.add(dim, fmt::format("\"{}\" is no size", dim.text));
-      p.parameter.dims.push_back(*size);
+      if (!size) findings_.add(dim, fmt::format("\"{}\" is no size", dim.text));
+      has_dims = has_dims && size.has_value();
+      p.parameter.dims.push_back(size.value_or(0));
     }
     p.parameter.decays = one_of(words[2], "decays", "-");
     p.parameter.trainable = one_of(words[3], "trains", "frozen");
     if (words[4].text != "-") {
       const auto dim = whole_number(words[4].text);
-      if (!dim || *dim >= static_cast<std::int64_t>(p.parameter.dims.size()))
-        return findings_.add(words[4], fmt::format("\"{}\" is no dim of {}", words[4].text, words[1].text));
-      p.split_dim = *dim;
+      p.split_dim = dim.value_or(0);
+      if (!dim || *dim >= static_cast<std::int64_t>(p.parameter.dims.size())) {
+        findings_.add(words[4], fmt::format("\"{}\" is no dim of {}", words[4].text, words[1].text));
+        has_dims = false;
+      }
     }
-    slices(words, p);
+    if (has_dims) slices(words, p);
     sites(words[7], p);
     layout_.parameters.push_back(std::move(p));
   }
@@ -158,13 +165,12 @@ class Parser {
       p.owned = p.held;
     else
       legal = ranges(split(owned, ','), p.owned) && legal;
-    if (!legal) return;
     for (const auto& [word, list] : {std::pair(held, p.held), std::pair(owned, p.owned)})
       if (list.size() != tp_ && tp_ > 0)
         return findings_.add(word, fmt::format("{} ranges, but query_heads has {}", list.size(), tp_));
     if (std::ranges::any_of(p.held, [&](const Range& range) { return range.end > whole; }))
       return findings_.add(held, fmt::format("a range goes beyond {}", whole));
-    if (!inside(p.owned, p.held)) findings_.add(owned, "not every range lies in that which is held");
+    if (legal && !inside(p.owned, p.held)) findings_.add(owned, "not every range lies in that which is held");
     partition(owned, p.owned, whole);
   }
 
@@ -194,7 +200,7 @@ class Parser {
         continue;
       }
       findings_.add(word, fmt::format("\"{}\" is no range: they are written as 0:4, begin to end", word.text));
-      list.push_back({});
+      list.push_back(no_range);
       legal = false;
     }
     return legal;
@@ -213,13 +219,13 @@ class Parser {
   }
 
   void partition(const Word& place, const std::vector<Range>& ranges, std::int64_t whole) {
-    std::int64_t end = 0;
+    std::int64_t end = 0;  // of the last range; below 0 where that could not be read
     for (const Range& range : ranges) {
-      if (range.begin != end)
+      if (end >= 0 && range != no_range && range.begin != end)
         return findings_.add(place, fmt::format("{} where a range from {} must stand", text_of(range), end));
       end = range.end;
     }
-    if (end != whole) findings_.add(place, fmt::format("the ranges end at {}, not at {}", end, whole));
+    if (end >= 0 && end != whole) findings_.add(place, fmt::format("the ranges end at {}, not at {}", end, whole));
   }
 
   std::array<Section, 6> sections_ = sections_of({});

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shardproof binary on many ranks: suites and cases, injections, layouts, schedules, and what it says of mistakes."""
+import json
+import re
+import shlex
+import signal
+import subprocess
+import time
+
+import jsonschema
+
+import binary
+from binary import INTERRUPTED, PASS, SOURCE, USAGE, Cli
+
+FAILED = 1
+CASE = "tiny layers=1 | {} | {} ranks | exact | cpu | threads"
+
+
+class Suites(Cli):
+    def suite(self, *strategies, name="s.json", **more):
+        entry = {"name": "n", "why": "w", "workload": "tiny", "set": {"layers": 1}, "strategies": list(strategies),
+                 "tracks": ["exact"], "steps": 1, "expect": {"pass": len(strategies)}} | more
+        return self.write(name, json.dumps({"why": "w", "cases": [entry]}))
+
+    def verdicts(self, out):
+        return {r["strategy"]: r["verdict"] for r in self.records(out)}
+
+    def test_a_listed_line_is_a_case_and_a_filter(self):
+        lines = self.expect(PASS, "check", "--suite", self.suite("dp2", "tp2"), "--list").stdout.splitlines()
+        self.assertEqual(lines, [CASE.format(s, 2).replace("layers=1", "layers=1 steps=1") + "  # n" for s in ("dp2", "tp2")])
+        self.expect(PASS, "check", lines[0], "--out", "one")
+        self.expect(PASS, "check", "--suite", "s.json", "--filter", lines[1], "--out", "two")
+        self.assertEqual((self.verdicts("one"), self.verdicts("two")), ({"dp2": "pass"}, {"tp2": "pass"}))
+
+    def test_a_case_without_the_injected_call_is_skipped(self):
+        fault = ["--inject", "skip:purpose=gradient"]
+        suite = self.suite("dp2", "tp2", "dp1")
+        self.expect(FAILED, "check", "--suite", suite, *fault, "--out", "some")
+        self.assertEqual(self.verdicts("some"), {"dp2": "fail", "tp2": "skipped", "dp1": "skipped"})
+        late = ["--inject", "delay:axis=dp,rank=1,ms=0"]  # changes nothing, and dp1 has no rank 1
+        self.expect(PASS, "check", "--suite", suite, *late, "--out", "late")
+        self.assertEqual(self.verdicts("late"), {"dp2": "pass", "tp2": "skipped", "dp1": "skipped"})
+        says = "fail: 2 cases skipped: --inject skip:purpose=gradient: no call matched"
+        self.expect(USAGE, "check", "--suite", self.suite("tp2", "pp2"), *fault, "--out", "none", says=says)
+        self.expect(USAGE, "check", CASE.format("tp2", 2), *fault, "--out", "alone", says="no call matched")
+        self.assertEqual(self.verdicts("alone"), {"tp2": "error"})
+        self.assertIn("of several, the first of 130 10 9 8 6 5 4 2 7 1 3", self.expect(PASS, "--help").stdout)
+
+    def test_ranks_of_injections_exist(self):
+        fault = ["--inject", "skip:rank=1"]
+        for command in [["run", "--workload", "tiny"], ["check", CASE.format("dp1", 1).replace("1 ranks", "1 rank")]]:
+            self.expect(USAGE, *command, *fault, "--out", "out", says='rank "1": there is one rank, 0')
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_injections_are_written_as_they_are_recorded(self):
+        done = self.expect(FAILED, "check", CASE.format("dp2", 2), "--inject", "scale:purpose=gradient", "--out", "out")
+        self.assertIn("--inject scale:purpose=gradient,factor=2", done.stderr)
+        self.assertEqual(self.records("out")[0]["injections"], ["scale:purpose=gradient,factor=2"])
+
+    def test_a_smaller_failure_names_its_origin_and_fails_alike(self):
+        suite = self.suite("dp2", "dp3", "dp4", "dp2 tp2", expect={"pass": 4})
+        done = self.expect(FAILED, "check", "--suite", suite, "--inject", "skip:purpose=gradient,rank=1", "--shrink",
+                           "--threads", "1", "--out", "out")
+        smallest = re.findall(r"^failure (\d) of 4, (.*): the smallest of \d+ tried that fails alike: ", done.stderr, re.M)
+        self.assertEqual([k for k, _ in smallest], ["1", "2", "3"])
+        self.assertEqual([case for _, case in smallest], [r["case"] for r in self.records("out")][:3])
+
+    def test_a_smaller_failure_fails_alike(self):
+        # Smaller ones of this differ in copies alone, where the oracle's gradient is 0.
+        case = "tiny hidden=48 layers=4 | dp2 pp2 tp2 schedule=gpipe microbatches=4 | 8 ranks | exact | cpu | threads"
+        done = self.expect(FAILED, "check", case, "--inject", "skip:purpose=gradient", "--shrink", "--out", "out")
+        first, smallest = (re.search(start + r".*: step \d: gradient of .*", done.stderr)[0] for start in ("fail ", "failure "))
+        self.assertNotIn("the copy on", first)
+        self.assertNotIn("the copy on", smallest)
+
+    def test_a_wrong_copy_names_both_ranks(self):
+        # Rank 1 alone takes other parameters: its own gradient is right on rank 0, which is judged first.
+        done = self.expect(FAILED, "check", CASE.format("dp2", 2), "--inject", "skip:purpose=gradient,rank=1", "--out", "out")
+        self.assertRegex(done.stderr, r"the copy on rank 1 is \S+, that of rank 0, its primary holder, \S+")
+
+    def test_files_are_found_from_the_suites_folder_and_rerun_from_anywhere(self):
+        (self.folder / "suites").mkdir()
+        self.write("suites/my.json", '{"layers": 1, "hidden": 8, "heads": 2}')
+        self.suite("dp2", name="suites/s.json", workload="my.json", set={})
+        self.expect(PASS, "validate", "suites/s.json")
+        self.expect(PASS, "check", "--suite", "suites/s.json", "--out", "out")
+        again = subprocess.run(self.records("out")[0]["rerun"], shell=True, cwd=self.folder / "suites", capture_output=True, text=True)
+        self.assertEqual(again.returncode, PASS, again.stderr)
+
+    def test_the_example_is_a_suite(self):
+        text = (SOURCE / "scripts/examples/suite.json").read_text()
+        jsonschema.Draft202012Validator(json.loads((SOURCE / "suites/suite.schema.json").read_text())).validate(json.loads(text))
+        self.write("s.json", text)
+        self.assertIn("a suite of 2 entries, 5 cases", self.expect(PASS, "validate", "s.json").stdout)
+
+    def test_errors_have_their_place(self):
+        self.write("s.json", '{"why": "w",\n "cases": [\n  {"name": "n", "why": "w", "workload": "tiny"},\n  {"nam": 1}]}')
+        done = self.expect(USAGE, "validate", "s.json", says=[
+            's.json: line 3, column 3: entry 1 (n): "expect" is missing: it makes 3 cases, as {"pass": 3}',
+            's.json: line 4, column 3: entry 2: unknown key "nam"'])
+        self.assertGreater(len(done.stderr.splitlines()), 3, "all at once")
+
+    def test_what_is_neither_a_workload_nor_a_suite(self):
+        done = self.expect(USAGE, "validate", SOURCE / "suites/suite.schema.json", says="neither a workload (list --keys) nor a suite")
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+
+    def test_what_to_check_is_said_once(self):
+        one = CASE.format("dp2", 2)
+        self.expect(USAGE, "check", one, one, says="takes one CASE: quote it")
+        self.expect(USAGE, "check", one, "--suite", "one_device", says="--suite and a case exclude each other")
+        self.expect(USAGE, "check", "--random", "--suite", "one_device", says="--suite and --random exclude each other")
+        self.expect(USAGE, "check", says="one of --suite, --random and a case must be given")
+        self.expect(USAGE, "check", "--suite", self.suite("dp2"), "--seed", "3", says="--seed has no effect")
+        self.assertIn("poisoned", self.expect(PASS, "check", "--help").stdout)
+
+    def test_a_refused_case_is_not_rerun(self):
+        self.assertNotIn("rerun", self.expect(USAGE, "check", CASE.format("schedule=gpipe dp2", 2)).stderr)
+
+    def test_an_interrupted_check_says_what_it_knows(self):
+        command = [binary.BINARY, "check", "--suite", "one_device", "--threads", "1", "--out", "out"]
+        process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        records = self.folder / "out/records.jsonl"
+        while process.poll() is None and not (records.is_file() and records.read_bytes().count(b"\n")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        try:
+            said, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+        self.assertEqual(process.returncode, INTERRUPTED, errors)
+        self.assertRegex(said, rf"\npass .* {len(self.records('out'))}\n")
+        self.assertIn("results  out\n", said)
+
+
+class Runs(Cli):
+    def test_more_ranks_than_threads(self):
+        done = self.run_tiny("--strategy", "dp65", code=USAGE, says=["at most 64", "(mpirun) do not exist yet"])
+        self.assertNotIn("start more", done.stderr)
+
+    def test_of_several_cases_those_without_the_injected_call_are_skipped(self):
+        fault = ["--inject", "skip:purpose=gradient", "--track", "exact", "--strategy", "tp2"]
+        self.run_tiny(*fault, "--strategy", "dp2", "--strategy", "dp1", "--out", "some", code=FAILED)
+        self.assertEqual([r["verdict"] for r in self.records("some")], ["skipped", "fail", "skipped"])
+        self.run_tiny(*fault, "--strategy", "pp2", "--out", "none", code=USAGE, says="no case has run")
+
+    def test_the_twin_explains_itself(self):
+        twin = ["--strategy", "dp2", "--set", "batch=4", "--no-check", "--steps", "2", "--twin"]
+        few = self.run_tiny(*twin, "2", "--out", "few").stdout
+        self.assertRegex(few, r"\(median of 2 rounds; [\d.]+ to [\d.]+ are all, too few for an interval\)")
+        self.assertRegex(self.run_tiny(*twin, "6", "--out", "six").stdout, r"median of 6 rounds; .* holds the true one at 95 %")
+        self.run_tiny("--strategy", "dp2", "--twin", "2", code=USAGE, says="--set batch=6 has one")
+
+    def test_a_failure_is_said_once(self):
+        done = self.run_tiny("--track", "exact", "--strategy", "dp2", "--inject", "scale:purpose=gradient", "--out", "out", code=FAILED)
+        reason = self.records("out")[0]["reason"]
+        self.assertEqual((done.stdout + done.stderr).count(reason), 1)
+        self.assertIn(reason, done.stderr)
+        self.assertRegex(done.stdout, r"verdict +fail \(judged: full; \d+ elements compared\)\n")
+
+
+class Plans(Cli):
+    def test_faults_are_listed_with_their_fields(self):
+        text = self.expect(PASS, "list", "--faults").stdout
+        for words in ["scale +at,factor=2 ", "corrupt +at,element=0 ", "delay +ms=1 ", "wrong_group ", "purpose +a name ",
+                      "call +1 ", r"factor .*\(scale\)", "as scale:axis=dp,kind=all_reduce,rank=1,call=2"]:
+            self.assertRegex(text, words)
+        for command in ["run", "check"]:
+            self.assertIn("list --faults", " ".join(self.expect(PASS, command, "--help").stdout.split()))
+
+    def test_properties_are_counted_and_one_is_told(self):
+        lines = self.expect(PASS, "list", "--properties").stdout.splitlines()
+        self.assertLess(max(map(len, lines)), 250)
+        row = next(line for line in lines if " cases in " in line)
+        entries = self.expect(PASS, "list", "--property", row.split()[0]).stdout.splitlines()[1:]
+        self.assertEqual(len(entries), int(row.rsplit(" in ", 1)[1].split(";")[0]))
+        self.assertRegex(entries[0], r"^  \w+/\S+")
+        self.expect(USAGE, "list", "--property", "Z99", says='unknown property "Z99"')
+
+    def test_why_a_strategy_is_refused(self):
+        why = ["layout", "--workload", "tiny", "--why"]
+        text = self.expect(PASS, *why, "dp2 tp2").stdout
+        self.assertRegex(text, r"(?m)^dp2 +legal$")
+        self.assertRegex(text, r"(?m)^microbatches=1 +legal, the default$")
+        self.assertNotIn("nearest", text)
+        done = self.shardproof(*why, "dp2 schedule=gpipe layers=1,1", "--ranks", "4")
+        self.assertEqual(done.returncode, USAGE)
+        for row in [r"ranks 4 +refused: dp2 is 2 ranks", "schedule=gpipe +refused: schedule=gpipe has no effect with pp1",
+                    "layers=1,1 +refused: ", "dp2 +legal", r"nearest legal strategy +dp4$"]:
+            self.assertRegex(done.stdout, "(?m)^" + row)
+
+    def test_a_layout_explains_itself_and_parses_back(self):
+        text = self.expect(PASS, "layout", "pp2 tp2 dp3 order=tp,pp,dp", "--workload", "tiny").stdout
+        self.assertIn("# rank = 3 x stage + 1 x data rank + 6 x tensor rank", text)
+        self.write("l.txt", text)
+        self.expect(PASS, "layout", "pp2 tp2", "--workload", "tiny", "--check", "l.txt")
+
+    def test_layouts_that_differ(self):
+        text = self.write("l.txt", self.expect(PASS, "layout", "pp2 tp2", "--workload", "tiny").stdout)
+        done = self.expect_difference("pp2")
+        self.assertRegex(done, r"l.txt: \d+ of \d+ lines differ; the first:\n"
+                               r"  the file:      query_heads \S+ \S+\n  the strategy:  query_heads \S+\n$")
+        lines = (self.folder / text).read_text().splitlines(keepends=True)
+        self.write("l.txt", "".join(lines[:-1]))
+        self.assertIn("1 of ", self.expect_difference("pp2 tp2"))
+        self.assertIn("  the file:      final_norm.bias is missing\n", self.expect_difference("pp2 tp2"))
+        self.write("l.txt", "".join(lines[:-2] + lines[-1:] + lines[-2:-1]))
+        self.assertIn("stand in another order", self.expect_difference("pp2 tp2"))
+
+    def test_every_error_of_a_layout_is_reported(self):
+        text = self.expect(PASS, "layout", "pp2 tp2", "--workload", "tiny").stdout
+
+        def refusal(*changes):
+            changed = text
+            for old, new in changes:
+                self.assertRegex(changed, old)
+                changed = re.sub(old, new, changed, count=1)
+            self.write("l.txt", changed)
+            said = self.expect(USAGE, "layout", "pp2 tp2", "--workload", "tiny", "--check", "l.txt").stderr
+            return re.findall(r"line \d+, column \d+: (.*)", said)
+
+        # A word that is no range, a number of ranges, and a gap; and a gap behind a range that cannot be read.
+        self.assertEqual(refusal((r"(?m)^(mlp +0:\d+) \d+(:\d+)$", r"\1 20\2 foo")), [
+            '"foo" is no range: they are written as 0:4, begin to end', "3 ranges, but query_heads has 2",
+            next(line for line in refusal((r"(?m)^(mlp +0:\d+) \d+(:\d+)$", r"\1 20\2")))])
+        self.assertEqual(len(refusal((r"(?m)^(owned_key_heads +)0:", r"\g<1>x:"), (r"(?m)^(vocab +)0:", r"\g<1>1:"))), 2)
+        # All of a parameter's words, whatever the first wrong one is.
+        self.assertEqual([line.split(" ", 1)[1] for line in refusal(
+            (r"(?m)^(final_norm\.weight +)\S+( +\S+ +)trains( +)-( .*)1:head", r"\1y\2t\g<3>9\g<4>9:head"))],
+            ["is no size", "must be trains or frozen", "is no dim of y", "9 of 2"])
+
+    def expect_difference(self, strategy):
+        done = self.shardproof("layout", strategy, "--workload", "tiny", "--check", "l.txt")
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        return done.stdout
+
+    def test_schedules(self):
+        self.expect(USAGE, "schedule", "gpipe", "naive", says="takes one NAME: quote it")
+        text = " ".join(self.expect(PASS, "schedule", "--help").stdout.split())
+        for words in ["W those of the weights", "B is I then W", "for --ranks and --microbatches"]:
+            self.assertIn(words, text)
+        drawn = self.expect(PASS, "schedule", "gpipe", "--ranks", "2", "--microbatches", "2", "--picture").stdout
+        self.assertIn("bubble 0.5 (idle time of all ranks over their busy time)", drawn)
+        self.write("s.txt", self.expect(PASS, "schedule", "gpipe", "--ranks", "2", "--microbatches", "2").stdout)
+        self.assertEqual(self.expect(PASS, "schedule", "--check", "s.txt", "--picture").stdout, drawn.split("\n", 1)[1])
+
+    def test_selftest_says_where_its_ids_are_explained(self):
+        self.assertIn("selftest --list", self.expect(PASS, "selftest").stdout)
+
+    def test_digest_has_help(self):
+        done = subprocess.run([SOURCE / "scripts/digest.py", "--help"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (PASS, ""))
+        self.assertIn("usage", done.stdout)
+
+    def test_reruns_are_found_from_anywhere(self):
+        self.run_tiny("--no-check", "--steps", "1", "--out", "out")
+        self.assertTrue(shlex.split(self.records("out")[0]["rerun"])[0].startswith("/"))
+
+
+if __name__ == "__main__":
+    binary.main()
