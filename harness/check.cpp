@@ -91,7 +91,7 @@ void Tally::add(const Selected& selected, const Checked& checked) {
   for (const auto& [name, value] : record.figures) {
     if (name != "error_over_bound" || value <= worst_) continue;
     worst_ = value;
-    worst_case_ = record.case_text + ", " + checked.worst;
+    worst_case_ = record.case_text + (checked.worst.empty() ? "" : ", " + checked.worst);
   }
 }
 

@@ -76,15 +76,15 @@ void judge(const Case& value, std::span<const Shown> shows, const CheckOptions& 
   hold_to_forms(record);
 }
 
-std::string rerun_of(const Case& value, std::span<const Shown> shows, const Disturbance& disturbance) {
+}  // namespace
+
+std::string rerun_of(const Case& value, std::span<const Shown> shows, const CheckOptions& options) {
   std::vector<std::string> words = {"check", print(value)};
   const auto standard = value.ranks > 1 ? std::optional(standard_delays) : std::nullopt;
-  for (auto& word : words_of(disturbance, standard)) words.push_back(std::move(word));
+  for (auto& word : words_of(disturbance_of(value, options), standard)) words.push_back(std::move(word));
   for (const Shown shown : shows) words.insert(words.end(), {"--shows", std::string(name_of(shown))});
   return rerun_line(words);
 }
-
-}  // namespace
 
 workload::Workload workload_of(const Case& value) {
   auto settings = value.settings;
@@ -107,7 +107,7 @@ Checked check_case(const Case& value, std::span<const Shown> shows, const Enviro
   const Disturbance disturbance = disturbance_of(value, options);
   record.delays = static_cast<std::int64_t>(disturbance.delays.value_or(0));
   record.injections = disturbance.injections;
-  record.rerun = rerun_of(value, shows, disturbance);
+  record.rerun = rerun_of(value, shows, options);
   record.environment = environment;
   try {
     judge(value, shows, options, checked);

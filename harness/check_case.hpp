@@ -21,7 +21,7 @@ inline constexpr std::int64_t case_steps = 3;
 struct Checked {
   Record record;  ///< a figure "error_over_bound" in f64 and native, "seconds" always
   ExitCode code = ExitCode::internal;
-  std::string worst;         ///< the observable of that error
+  std::string worst = {};    ///< the observable of that error
   std::string finding = {};  ///< the kind of what differs: "gradient", "copies of gradient"; "" for anything else
   bool met_no_call = false;  ///< an injection acts on no call, or on no rank, of this case
 };
@@ -36,6 +36,9 @@ struct CheckOptions {
   Disturbance disturbance = {.delays = standard_delays};  ///< of cases on several ranks
   engine::Tamper tamper = {};
 };
+
+/// The line that checks this case alone.
+std::string rerun_of(const Case& value, std::span<const Shown> shows, const CheckOptions& options);
 
 /// Trains every step of the case with poison on, judges each, and holds ledgers against forms. What goes wrong is in
 /// the record: unsupported where the strategy table refuses the case, error for any exception (a kernel that does not

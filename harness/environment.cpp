@@ -133,4 +133,15 @@ Environment parse_environment(std::string_view json_text, std::string_view origi
   return parsed;
 }
 
+std::string difference(const Environment& a, const Environment& b) {
+  const auto differ = [](std::string_view name, const auto& x, const auto& y) {
+    return x == y ? std::string() : fmt::format("{} {} and {}", name, x, y);
+  };
+  for (const std::string& text : {differ("commit", a.commit, b.commit), differ("host", a.host, b.host),
+                                  differ("cores", a.cores, b.cores), differ("processor", a.processor, b.processor),
+                                  differ("preset", a.preset, b.preset), differ("flags", a.flags, b.flags)})
+    if (!text.empty()) return text;
+  return "their \"environment\"";
+}
+
 }  // namespace shardproof::harness

@@ -29,6 +29,9 @@ struct Environment {
 /// Of this process.
 Environment environment();
 
+/// The first field that differs, and its two values; the two must not be equal.
+std::string difference(const Environment& a, const Environment& b);
+
 /// One JSON object in one line.
 std::string to_json(const Environment& environment);
 /// Throws BadInput with every finding, one a line, each starting with `origin`.

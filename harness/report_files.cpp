@@ -18,18 +18,6 @@ namespace {
 
 constexpr std::size_t most_timelines = 8;
 
-/// The first field that differs, and its two values.
-std::string difference(const Environment& a, const Environment& b) {
-  const auto differ = [](std::string_view name, const auto& x, const auto& y) {
-    return x == y ? std::string() : fmt::format("{} {} and {}", name, x, y);
-  };
-  for (const std::string& text : {differ("commit", a.commit, b.commit), differ("host", a.host, b.host),
-                                  differ("cores", a.cores, b.cores), differ("processor", a.processor, b.processor),
-                                  differ("preset", a.preset, b.preset), differ("flags", a.flags, b.flags)})
-    if (!text.empty()) return text;
-  return "their \"environment\"";
-}
-
 void refuse_mixture(const std::string& folder, const std::vector<Record>& records) {
   for (std::size_t i = 1; i < records.size(); ++i)
     if (records[i].environment != records[0].environment)

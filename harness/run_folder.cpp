@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <ctime>
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "harness/report_files.hpp"
+#include "harness/saved_run.hpp"
 #include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
@@ -72,9 +74,20 @@ std::string owner_of(int lock) {
   return count > 0 ? fmt::format("process {}", std::string(text, static_cast<std::size_t>(count))) : "another process";
 }
 
+/// Of the k-th record's case, from 1.
+std::string trace_name(std::size_t k) { return k == 1 ? "trace.json" : fmt::format("trace-{}.json", k); }
+
+void remove_file(const std::filesystem::path& file) {
+  if (unlink(file.c_str()) != 0 && errno != ENOENT) fail(file, std::strerror(errno));
+}
+
+void move_file(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) fail(to, std::strerror(errno));
+}
+
 }  // namespace
 
-RunFolder::RunFolder(const std::filesystem::path& path, bool overwrite) : path_(path) {
+RunFolder::RunFolder(const std::filesystem::path& path, Existing existing) : path_(path) {
   if (path_.empty()) {
     path_ = make_new_folder();
     made_ = true;
@@ -83,7 +96,13 @@ RunFolder::RunFolder(const std::filesystem::path& path, bool overwrite) : path_(
   }
   try {
     lock();
-    open_records(overwrite);
+    const bool resumed = existing == Existing::resume;
+    const std::filesystem::path records = path_ / records_name;
+    if (resumed && std::filesystem::exists(records)) earlier_ = read_whole_records(records);
+    if (earlier_.empty()) {
+      remove_old(resumed ? Existing::overwrite : existing);
+      open_records();
+    }
   } catch (...) {
     release();
     if (made_) rmdir(path_.c_str());
@@ -124,25 +143,45 @@ void RunFolder::lock() {
   write_all(lock_, std::to_string(getpid()), file);
 }
 
-void RunFolder::open_records(bool overwrite) {
-  const std::filesystem::path file = path_ / records_name;
+void RunFolder::remove_old(Existing existing) {
   std::vector<const char*> names = {records_name, summary_name, junit_name};
   names.insert(names.end(), report_names.begin(), report_names.end());
   for (const char* name : names) {
     if (!std::filesystem::exists(path_ / name)) continue;
-    if (!overwrite)
+    if (existing != Existing::overwrite)
       throw BadInput(fmt::format("{} holds a run already: choose another --out, or --overwrite it", path_.string()));
-    if (unlink((path_ / name).c_str()) != 0) fail(path_ / name, std::strerror(errno));
+    remove_file(path_ / name);
   }
   std::vector<std::filesystem::path> traces;
   for (const auto& entry : std::filesystem::directory_iterator(path_)) {
     const std::string name = entry.path().filename();
     if (name.starts_with("trace") && name.ends_with(".json")) traces.push_back(entry.path());
   }
-  for (const auto& trace : traces)
-    if (unlink(trace.c_str()) != 0) fail(trace, std::strerror(errno));
-  records_ = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  for (const auto& trace : traces) remove_file(trace);
+}
+
+void RunFolder::open_records() {
+  const std::filesystem::path file = path_ / records_name;
+  records_ = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (records_ < 0) fail(file, std::strerror(errno));
+}
+
+void RunFolder::keep(std::span<const std::size_t> indices) {
+  std::string text;
+  for (const std::size_t i : indices) text += to_json(earlier_[i]) + "\n";
+  remove_file(path_ / summary_name);  // the run has not ended
+  write_file(path_ / records_name, text);
+  length_ = static_cast<std::int64_t>(text.size());
+  for (std::size_t i = 0, kept = 0; i < earlier_.size(); ++i) {
+    const std::filesystem::path trace = path_ / trace_name(i + 1);
+    const bool stays = kept < indices.size() && indices[kept] == i;
+    if (stays) count(earlier_[i]), ++kept;
+    if (!stays)
+      remove_file(trace);
+    else if (kept != i + 1 && std::filesystem::exists(trace))
+      move_file(trace, path_ / trace_name(kept));
+  }
+  open_records();
 }
 
 void RunFolder::add(const Record& record) {
@@ -151,21 +190,20 @@ void RunFolder::add(const Record& record) {
     write_all(records_, line, path_ / records_name);
     if (fsync(records_) != 0) fail(path_ / records_name, std::strerror(errno));
   } catch (const WriteError&) {
-    // Shrinking needs no space. The file's own offset must follow, or the next record would leave a hole.
-    if (ftruncate(records_, length_) == 0) lseek(records_, length_, SEEK_SET);
+    [[maybe_unused]] const int cut = ftruncate(records_, length_);  // shrinking needs no space
     throw;
   }
   length_ += static_cast<std::int64_t>(line.size());
-  const auto seconds = std::ranges::find(record.figures, "seconds", &Figures::value_type::first);
-  reported_.add(record);
-  ended_.push_back({record.case_text, record.reason, record.rerun, record.verdict,
-                    seconds == record.figures.end() ? 0 : seconds->second});
+  count(record);
 }
 
-void RunFolder::add_trace(std::string_view json) {
-  const std::string name = ended_.size() < 2 ? "trace.json" : fmt::format("trace-{}.json", ended_.size());
-  write_file(path_ / name, json);
+void RunFolder::count(const Record& record) {
+  const double seconds = figure_of(record, "seconds");
+  reported_.add(record);
+  ended_.push_back({record.case_text, record.reason, record.rerun, record.verdict, std::isnan(seconds) ? 0 : seconds});
 }
+
+void RunFolder::add_trace(std::string_view json) { write_file(path_ / trace_name(ended_.size()), json); }
 
 ExitCode RunFolder::run(const std::string& command_line, const std::function<ExitCode()>& work) {
   ExitCode code = ExitCode::internal;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,18 +16,28 @@
 
 namespace shardproof::harness {
 
+/// What becomes of the run that the folder holds.
+enum class Existing { refuse, overwrite, resume };
+
 /// Locked while it lives. At every moment records.jsonl holds whole records only; the files of report_files.hpp,
 /// junit.xml and then summary.json appear whole when the run ends.
 class RunFolder {
  public:
-  /// Makes the folder ("" : results/runs/<UTC time>, a new one) and an empty records.jsonl. Throws BadInput: it holds a
-  /// run and `overwrite` is off, or another process (named) is writing it. Throws WriteError: it cannot be written.
-  RunFolder(const std::filesystem::path& path, bool overwrite);
+  /// Makes the folder ("" : results/runs/<UTC time>, a new one) and an empty records.jsonl, or with `resume` leaves one
+  /// that is there as it is until keep(). Throws BadInput: it holds a run that is to be refused, or whose records
+  /// cannot be read; or another process (named) is writing it. Throws WriteError: it cannot be written.
+  RunFolder(const std::filesystem::path& path, Existing existing);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+
+  /// With `resume`: the records that it holds. One that was cut off at the end is none.
+  const std::vector<Record>& earlier() const { return earlier_; }
+  /// Before any record is added: of the earlier ones these (ascending) stay, with their traces. Throws WriteError; then
+  /// all are still there.
+  void keep(std::span<const std::size_t> indices);
 
   /// Appends the record and flushes it to the disk. Throws WriteError; then the file is as it was before.
   void add(const Record& record);
@@ -40,8 +51,10 @@ class RunFolder {
 
  private:
   void lock();
-  void open_records(bool overwrite);
+  void remove_old(Existing existing);
+  void open_records();
   void release();
+  void count(const Record& record);
 
   void summarise(ExitCode code, const std::string& command_line);
 
@@ -49,6 +62,7 @@ class RunFolder {
   bool made_ = false;  // the folder is new
   int lock_ = -1, records_ = -1;
   std::int64_t length_ = 0;  // of records.jsonl
+  std::vector<Record> earlier_;
   std::vector<Ended> ended_;
   ReportData reported_;
 };

@@ -45,7 +45,7 @@ class RunFolderTest : public testing::Test {
   }
   static std::string refusal(const fs::path& path, bool overwrite = false) {
     try {
-      RunFolder folder(path, overwrite);
+      RunFolder folder(path, overwrite ? Existing::overwrite : Existing::refuse);
     } catch (const BadInput& error) {
       return error.what();
     }
@@ -58,7 +58,7 @@ class RunFolderTest : public testing::Test {
 TEST_F(RunFolderTest, HoldsWhatWasRun) {
   const fs::path path = root_ / "a/b";
   {
-    RunFolder folder(path, false);
+    RunFolder folder(path, Existing::refuse);
     EXPECT_EQ(run(folder, {"one", "two"}), ExitCode::check_failed);
   }
   EXPECT_EQ(validate(path), "a run of 2 records, exit code 1");
@@ -76,7 +76,7 @@ TEST_F(RunFolderTest, HoldsWhatWasRun) {
 
 TEST_F(RunFolderTest, ARunIsKeptUnlessItMayBeOverwritten) {
   {
-    RunFolder folder(root_ / "x", false);
+    RunFolder folder(root_ / "x", Existing::refuse);
     run(folder, {"one"});
   }
   const std::string before = read_file(root_ / "x/records.jsonl");
@@ -85,7 +85,7 @@ TEST_F(RunFolderTest, ARunIsKeptUnlessItMayBeOverwritten) {
   EXPECT_EQ(read_file(root_ / "x/records.jsonl"), before);
   EXPECT_EQ(validate(root_ / "x"), "a run of 1 record, exit code 1");
   {
-    RunFolder folder(root_ / "x", true);
+    RunFolder folder(root_ / "x", Existing::overwrite);
     EXPECT_FALSE(fs::exists(root_ / "x/summary.json"));
     run(folder, {"two", "three"});
   }
@@ -95,14 +95,14 @@ TEST_F(RunFolderTest, ARunIsKeptUnlessItMayBeOverwritten) {
 TEST_F(RunFolderTest, OtherFilesInTheFolderStay) {
   std::ofstream(root_ / "notes.txt") << "mine";
   {
-    RunFolder folder(root_, true);
+    RunFolder folder(root_, Existing::overwrite);
     run(folder, {"one"});
   }
   EXPECT_EQ(read_file(root_ / "notes.txt"), "mine");
 }
 
 TEST_F(RunFolderTest, ASecondWriterIsToldByWhom) {
-  RunFolder folder(root_ / "x", false);
+  RunFolder folder(root_ / "x", Existing::refuse);
   const std::string expected =
       (root_ / "x").string() + " is being written by process " + std::to_string(getpid()) + ": choose another --out";
   EXPECT_EQ(refusal(root_ / "x"), expected);
@@ -116,7 +116,7 @@ TEST_F(RunFolderTest, TheLockOfADeadProcessDoesNotHold) {
 }
 
 TEST_F(RunFolderTest, RecordsAreOnTheDiskBeforeTheRunEnds) {
-  RunFolder folder(root_ / "x", false);
+  RunFolder folder(root_ / "x", Existing::refuse);
   folder.add(record("one"));
   EXPECT_EQ(validate(root_ / "x/records.jsonl"), "1 record");
   EXPECT_THROW(validate(root_ / "x"), BadInput) << "a run that did not end is no run";
@@ -124,7 +124,7 @@ TEST_F(RunFolderTest, RecordsAreOnTheDiskBeforeTheRunEnds) {
 
 TEST_F(RunFolderTest, WhenTheWorkThrowsTheSummarySaysSo) {
   {
-    RunFolder folder(root_ / "x", false);
+    RunFolder folder(root_ / "x", Existing::refuse);
     EXPECT_THROW(folder.run("line",
                             [&]() -> ExitCode {
                               folder.add(record("one"));
@@ -138,12 +138,12 @@ TEST_F(RunFolderTest, WhenTheWorkThrowsTheSummarySaysSo) {
 
 TEST_F(RunFolderTest, AnInterruptedRunNeedsNoRecord) {
   {
-    RunFolder folder(root_ / "x", false);
+    RunFolder folder(root_ / "x", Existing::refuse);
     EXPECT_THROW(folder.run("line", []() -> ExitCode { throw Interrupted("interrupted by SIGINT"); }), Interrupted);
   }
   EXPECT_EQ(validate(root_ / "x"), "a run of 0 records, exit code 130");
   {
-    RunFolder folder(root_ / "y", false);
+    RunFolder folder(root_ / "y", Existing::refuse);
     folder.run("line", [] { return ExitCode::pass; });
   }
   EXPECT_THROW(validate(root_ / "y"), BadInput) << "nothing passes by doing nothing";
@@ -153,7 +153,7 @@ TEST_F(RunFolderTest, TheSummaryMustFitItsRecords) {
   const auto spoiled = [&](const std::string& from, const std::string& to) {
     fs::remove_all(root_ / "x");
     {
-      RunFolder folder(root_ / "x", false);
+      RunFolder folder(root_ / "x", Existing::refuse);
       run(folder, {"one"});
     }
     std::string text = read_file(root_ / "x/summary.json");
@@ -182,7 +182,7 @@ TEST_F(RunFolderTest, WhatEndedTheWorkCountsMoreThanAFullDisk) {
     catch_signals();
     int code = 1;
     try {
-      RunFolder folder(root_ / "x", false);
+      RunFolder folder(root_ / "x", Existing::refuse);
       rlimit none{0, 0};
       setrlimit(RLIMIT_FSIZE, &none);
       folder.run("line", []() -> ExitCode { throw Interrupted("interrupted by SIGINT"); });
@@ -202,18 +202,18 @@ TEST_F(RunFolderTest, ALockThatIsNoFileIsLeftAlone) {
   std::ofstream(root_ / "target") << "mine";
   fs::create_directory(root_ / "x");
   fs::create_symlink(root_ / "target", root_ / "x/run.lock");
-  EXPECT_THROW(RunFolder(root_ / "x", false), WriteError);
+  EXPECT_THROW(RunFolder(root_ / "x", Existing::refuse), WriteError);
   EXPECT_EQ(read_file(root_ / "target"), "mine");
   fs::remove(root_ / "x/run.lock");
   ASSERT_EQ(mkfifo((root_ / "x/run.lock").c_str(), 0666), 0);
-  EXPECT_THROW(RunFolder(root_ / "x", false), WriteError);
+  EXPECT_THROW(RunFolder(root_ / "x", Existing::refuse), WriteError);
   EXPECT_TRUE(fs::exists(root_ / "x/run.lock"));
 }
 
 TEST_F(RunFolderTest, WhereItCannotBeWrittenItSaysWhy) {
   std::ofstream(root_ / "file") << "x";
   for (const char* name : {"file", "file/below", "file/below/more"})
-    EXPECT_THROW(RunFolder(root_ / name, false), WriteError) << name;
+    EXPECT_THROW(RunFolder(root_ / name, Existing::refuse), WriteError) << name;
 }
 
 // In a process of its own, whose files may not grow beyond the limit: the same error path as a full disk.
@@ -226,7 +226,7 @@ TEST_F(RunFolderTest, AFullDiskLeavesWholeRecords) {
     catch_signals();
     int code = 1;
     try {
-      RunFolder folder(path, false);
+      RunFolder folder(path, Existing::refuse);
       folder.add(record("one"));
       rlimit limit{};
       getrlimit(RLIMIT_FSIZE, &limit);

@@ -40,10 +40,7 @@ void read_summary(const fs::path& path, SavedRun& run) {
   run.exit_code = code;
 }
 
-}  // namespace
-
-std::vector<Record> read_records(const fs::path& path, bool may_be_empty) {
-  const std::string text = read_file(path);
+std::vector<Record> parse_records(std::string_view text, const fs::path& path, bool may_be_empty) {
   std::vector<std::string> findings;
   std::vector<Record> records;
   std::size_t lines = 0;
@@ -54,7 +51,7 @@ std::vector<Record> read_records(const fs::path& path, bool may_be_empty) {
       findings.push_back(origin + ": the record does not end with a newline: it was cut off");
     else
       try {
-        records.push_back(parse_record(std::string_view(text).substr(begin, end - begin), origin));
+        records.push_back(parse_record(text.substr(begin, end - begin), origin));
       } catch (const BadInput& error) {
         findings.push_back(error.what());
       }
@@ -63,6 +60,18 @@ std::vector<Record> read_records(const fs::path& path, bool may_be_empty) {
   if (lines == 0 && !may_be_empty) findings.push_back(path.string() + ": it holds no record");
   throw_findings(findings);
   return records;
+}
+
+}  // namespace
+
+std::vector<Record> read_records(const fs::path& path, bool may_be_empty) {
+  return parse_records(read_file(path), path, may_be_empty);
+}
+
+std::vector<Record> read_whole_records(const fs::path& path) {
+  std::string text = read_file(path);
+  text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
+  return parse_records(text, path, true);
 }
 
 SavedRun read_run(const fs::path& folder) {

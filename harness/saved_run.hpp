@@ -15,6 +15,8 @@ namespace shardproof::harness {
 /// The records of a .jsonl file. Throws BadInput with every finding, one a line, each starting with path and line: a
 /// record cut short, of another schema, illegal; no record at all unless that is allowed.
 std::vector<Record> read_records(const std::filesystem::path& path, bool may_be_empty);
+/// Without a last one that was cut off; there may be none.
+std::vector<Record> read_whole_records(const std::filesystem::path& path);
 
 struct SavedRun {
   std::vector<Record> records = {};

@@ -15,6 +15,7 @@
 #include "harness/options.hpp"
 #include "harness/progress.hpp"
 #include "harness/random_cases.hpp"
+#include "harness/resume.hpp"
 #include "harness/run_folder.hpp"
 #include "harness/shrink.hpp"
 #include "harness/signals.hpp"
@@ -40,8 +41,9 @@ struct Request {
   std::uint64_t seed = 1;
   Track track = Track::exact;
   CheckOptions options;
-  std::string out, rerun;
-  bool overwrite = false, list = false, shrink = false;
+  FolderOptions folder{true};
+  std::vector<std::string> args;
+  bool list = false, shrink = false;
 };
 
 /// One case, given on the command line.
@@ -85,9 +87,8 @@ bool parse(std::span<const std::string> args, Request& request) {
                         "after the --time-budget",
                         most_shrunk, most_tries))
       .number("--threads", threads, 1, 64,
-              "Cases that run at the same time (default: 3 a core and at most 6; with --delays off, a third)")
-      .text("--out", request.out, "FOLDER", "Where results go (default: ./results/runs/ and the time)")
-      .flag("--overwrite", request.overwrite, "Replace the run that the folder holds");
+              "Cases that run at the same time (default: 3 a core and at most 6; with --delays off, a third)");
+  request.folder.declare(options);
   options.notes(
       "Every case runs on poisoned memory, and on several ranks with delays unless they are off (run: neither, unless "
       "asked).\nA case of a suite, or a random one, in which an --inject meets no call is skipped; if that is all of "
@@ -100,6 +101,8 @@ bool parse(std::span<const std::string> args, Request& request) {
   if (!one.empty()) given.emplace_back("a case");
   if (given.empty()) throw BadInput("one of --suite, --random and a case must be given");
   if (given.size() > 1) throw BadInput(workload::joined(given, " and ") + " exclude each other");
+  request.folder.require_legal();
+  if (random && request.folder.resumes()) throw BadInput("--random draws its cases anew: there is nothing to --resume");
   if (request.random_seconds && !random) throw BadInput("--time-budget belongs to --random");
   if (random && (!selection.filters.empty() || selection.shards > 1 || request.list || !shows.empty()))
     throw BadInput("--random takes no --filter, --shard, --list and --shows");
@@ -129,9 +132,8 @@ bool parse(std::span<const std::string> args, Request& request) {
   // Ranks that are delayed mostly wait.
   const std::int64_t few = std::min<std::int64_t>(2, std::max(1u, std::thread::hardware_concurrency()));
   request.threads = threads.value_or(request.options.disturbance.delays ? 3 * few : few);
-  std::vector<std::string> line = {"check"};
-  line.insert(line.end(), args.begin(), args.end());
-  request.rerun = rerun_line(line);
+  request.args = {"check"};
+  request.args.insert(request.args.end(), args.begin(), args.end());
   return true;
 }
 
@@ -179,7 +181,9 @@ std::string coverage(const Request& request) {
   return legal == 0 ? "" : fmt::format("covered  {} of {} legal pairs\n", covered, legal);
 }
 
-ExitCode work(const Request& request, RunFolder& folder) {
+/// `earlier`: the record that each case has already.
+ExitCode work(const Request& request, const Environment& here, std::span<const std::optional<Record>> earlier,
+              RunFolder& folder) {
   const auto start = std::chrono::steady_clock::now();
   Tally tally;
   Progress progress;
@@ -188,6 +192,11 @@ ExitCode work(const Request& request, RunFolder& folder) {
   std::string unmet_reason;
   bool refused_alone = false;  // a case on the command line has no manifest that expects it
   std::deque<Case> random_cases;
+  std::vector<Selected> left;
+  for (std::size_t k = 0; k < request.cases.size(); ++k) {
+    if (earlier[k]) tally.add(request.cases[k], {.record = *earlier[k], .code = ExitCode::pass}), ++done;
+    if (!earlier[k]) left.push_back(request.cases[k]);
+  }
   std::vector<std::pair<Selected, Checked>> failed;  // the first ones
   const auto ended = [&](const Selected& selected, const Checked& as_judged) {
     Checked checked = as_judged;
@@ -222,14 +231,16 @@ ExitCode work(const Request& request, RunFolder& folder) {
   };
   const std::string results = fmt::format("results  {}\n", folder.path().string());
   try {
-    check_all(request.random_seconds ? random_source(request, random_cases) : one_by_one(request.cases),
-              request.threads, environment(), ended, request.options);
+    check_all(request.random_seconds ? random_source(request, random_cases) : one_by_one(left), request.threads, here,
+              ended, request.options);
     progress.clear();
     for (std::size_t k = 0; k < failed.size(); ++k)
       say_smallest(failed[k].first, failed[k].second, request, fmt::format("{} of {}", k + 1, failures));
   } catch (const Interrupted&) {
     progress.clear();
     say(stdout, tally.report() + results);
+    if (!request.random_seconds)
+      say(stderr, printable(fmt::format("to go on: {}\n", request.folder.resuming_line(request.args, folder))));
     throw;
   }
   for (const auto& sentence : refused_alone ? std::vector<std::string>() : tally.unexpected())
@@ -257,8 +268,13 @@ ExitCode run(std::span<const std::string> args) {
       fmt::print("{}", printable(listed(*selected.value, selected.entry->name) + "\n"));
     return ExitCode::pass;
   }
-  RunFolder folder(request.out, request.overwrite);
-  return folder.run(request.rerun, [&] { return work(request, folder); });
+  const Environment here = environment();
+  RunFolder folder = request.folder.open();
+  std::vector<CaseKey> keys;
+  for (const Selected& s : request.cases)
+    keys.push_back({print(*s.value), rerun_of(*s.value, s.entry->shows, request.options)});
+  const auto earlier = resume(folder, keys, here);
+  return folder.run(rerun_line(request.args), [&] { return work(request, here, earlier, folder); });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "harness/judge_candidate_report.hpp"
 #include "harness/judge_yardstick.hpp"
 #include "harness/options.hpp"
+#include "harness/resume.hpp"
 #include "harness/run_folder.hpp"
 #include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
@@ -48,8 +49,8 @@ struct Request {
   ExportAbout about;
   CandidateMap map;
   CandidateOptions options;
-  std::string out, rerun;
-  bool overwrite = false;
+  FolderOptions folder{false};
+  std::string rerun;
 };
 
 /// False when only help was asked for.
@@ -64,9 +65,8 @@ bool parse(std::span<const std::string> args, Request& request) {
       .choice("--precision", precision, names,
               "Whose bounds (default: the coarsest type of the candidate's gradients and parameters)")
       .text("--strategy", strategy, "STRATEGY", "How it was spread, to name the axis of a wrong scale: 'dp2 tp2'")
-      .text("--out", request.out, "FOLDER", "Where results go (default: results/runs/ and the time)")
-      .flag("--overwrite", request.overwrite, "Replace the run that the folder holds")
       .notes(notes);
+  request.folder.declare(options);
   if (!options.parse(args)) return false;
   if (oracle.empty() || candidate.empty())
     throw BadInput(oracle.empty() ? "--oracle is missing: the folder of an export"
@@ -132,7 +132,7 @@ ExitCode run(std::span<const std::string> args) {
       judge_candidate(request.oracle, request.about, request.candidate, request.map, request.options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   const Record record = record_of(request, judgement, seconds.count());
-  RunFolder folder(request.out, request.overwrite);
+  RunFolder folder = request.folder.open();
   return folder.run(request.rerun, [&] {
     folder.add(record);
     write_file(folder.path() / "tensors.csv", csv(judgement));

@@ -16,6 +16,7 @@
 #include "harness/options.hpp"
 #include "harness/progress.hpp"
 #include "harness/report_table.hpp"
+#include "harness/resume.hpp"
 #include "harness/run_case.hpp"
 #include "harness/run_folder.hpp"
 #include "harness/run_report.hpp"
@@ -37,8 +38,9 @@ constexpr std::int64_t steps_of_a_round = 5;  // against the twin
 struct Request {
   std::vector<RunCase> cases;
   Disturbance disturbance;
-  std::string rerun, out;
-  bool overwrite = false, no_check = false, dry_run = false, poison = false;
+  FolderOptions folder{true};
+  std::vector<std::string> args;
+  bool no_check = false, dry_run = false, poison = false;
   std::optional<std::int64_t> twin_rounds = {};
   std::optional<double> seconds = {};
 
@@ -51,8 +53,8 @@ bool parse(std::span<const std::string> args, Request& request) {
   DisturbanceOptions disturbance({});
   Options options(run_command);
   named.declare(options);
-  options.text("--out", request.out, "FOLDER", "Where results go (default: ./results/runs/ and the time)")
-      .flag("--overwrite", request.overwrite, "Replace the run that the folder holds")
+  request.folder.declare(options);
+  options
       .flag("--no-check", request.no_check,
             "Do not judge by the oracle: the record says unchecked, and its verdict is skipped (exit code 0)")
       .flag("--poison", request.poison, "Fill fresh and freed memory with poison and scan every kernel's inputs")
@@ -65,6 +67,7 @@ bool parse(std::span<const std::string> args, Request& request) {
       .flag("--dry-run", request.dry_run, "Print what each case would need, and train nothing");
   disturbance.declare(options);
   if (!options.parse(args)) return false;
+  request.folder.require_legal();
   request.cases = named.cases(request.dry_run);
   request.disturbance = disturbance.disturbance();
   for (RunCase& one : request.cases) {
@@ -74,9 +77,8 @@ bool parse(std::span<const std::string> args, Request& request) {
   }
   if (request.alone() && !request.cases[0].job) throw NotSupported(request.cases[0].refusal);
   if (request.alone()) comm::parse_injections(request.disturbance.injections, request.cases[0].value.ranks);
-  std::vector<std::string> line = {"run"};
-  line.insert(line.end(), args.begin(), args.end());
-  request.rerun = rerun_line(line);
+  request.args = {"run"};
+  request.args.insert(request.args.end(), args.begin(), args.end());
   return true;
 }
 
@@ -86,6 +88,7 @@ std::string rerun_of(const Request& request, const RunCase& one) {
   words.insert(words.begin(), "run");
   if (request.no_check) words.push_back("--no-check");
   if (request.poison) words.push_back("--poison");
+  if (request.twin_rounds) words.insert(words.end(), {"--twin", fmt::format("{}", *request.twin_rounds)});
   for (auto& word : words_of(request.disturbance, {})) words.push_back(std::move(word));
   return rerun_line(words);
 }
@@ -222,7 +225,13 @@ std::string line_of(const Record& record, const std::string& prefix) {
   return printable(text + "\n");
 }
 
-ExitCode work(const Request& request, const Environment& here, RunFolder& folder) {
+std::string to_go_on(const Request& request, const RunFolder& folder) {
+  return printable(fmt::format("to go on: {}\n", request.folder.resuming_line(request.args, folder)));
+}
+
+/// `earlier`: the record that each case has already.
+ExitCode work(const Request& request, const Environment& here, std::span<const std::optional<Record>> earlier,
+              RunFolder& folder) {
   const auto start = std::chrono::steady_clock::now();
   const auto gone = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   std::vector<Record> records;
@@ -231,9 +240,16 @@ ExitCode work(const Request& request, const Environment& here, RunFolder& folder
   const std::size_t all = request.cases.size();
   for (std::size_t k = 0; k < all; ++k) {
     stop_if_interrupted();
+    if (earlier[k]) {
+      if (earlier[k]->verdict != Verdict::unsupported) codes.push_back(ExitCode::pass);
+      records.push_back(*earlier[k]);
+      continue;
+    }
     if (request.seconds && gone() > *request.seconds) {
       progress.clear();
-      say(stderr, fmt::format("shardproof: --time-budget is over: {} of {} cases did not run\n", all - k, all));
+      const auto left = std::ranges::count(earlier.subspan(k), false, &std::optional<Record>::has_value);
+      say(stderr, fmt::format("shardproof: --time-budget is over: {} of {} cases did not run\n{}", left, all,
+                              to_go_on(request, folder)));
       codes.push_back(ExitCode::inconclusive);
       break;
     }
@@ -280,8 +296,18 @@ ExitCode run(std::span<const std::string> args) {
     refuse_too_large(*request.cases[0].job, request.no_check ? nullptr : &part, here.memory_bytes);
     const workload::Corpus readable(request.cases[0].job->workload);
   }
-  RunFolder folder(request.out, request.overwrite);
-  return folder.run(request.rerun, [&] { return work(request, here, folder); });
+  RunFolder folder = request.folder.open();
+  std::vector<CaseKey> keys;
+  for (const RunCase& one : request.cases) keys.push_back({print(one.value), rerun_of(request, one)});
+  const auto earlier = resume(folder, keys, here);
+  return folder.run(rerun_line(request.args), [&] {
+    try {
+      return work(request, here, earlier, folder);
+    } catch (const Interrupted&) {
+      if (!request.alone()) say(stderr, to_go_on(request, folder));
+      throw;
+    }
+  });
 }
 
 }  // namespace

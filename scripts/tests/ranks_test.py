@@ -10,7 +10,7 @@ import time
 import jsonschema
 
 import binary
-from binary import INTERRUPTED, PASS, SOURCE, USAGE, Cli
+from binary import INCONCLUSIVE, INTERRUPTED, PASS, SOURCE, USAGE, Cli
 
 FAILED = 1
 CASE = "tiny layers=1 | {} | {} ranks | exact | cpu | threads"
@@ -45,6 +45,50 @@ class Suites(Cli):
         self.expect(USAGE, "check", CASE.format("tp2", 2), *fault, "--out", "alone", says="no call matched")
         self.assertEqual(self.verdicts("alone"), {"tp2": "error"})
         self.assertIn("of several, the first of 130 10 9 8 6 5 4 2 7 1 3", self.expect(PASS, "--help").stdout)
+
+    def test_a_run_that_was_stopped_goes_on(self):
+        run = ["run", "--workload", "tiny", "--steps", "2", "--track", "exact", "--strategy", "dp*", "--strategy", "tp*",
+               "--devices", "1,2"]
+        stopped = self.expect(INCONCLUSIVE, *run, "--time-budget", "0.001s", "--out", "r")
+        self.assertIn("2 of 3 cases did not run\nto go on: ", stopped.stderr)
+        first = self.records("r")
+        line = shlex.split(stopped.stderr.split("to go on: ")[1].splitlines()[0])
+        self.assertEqual(line[-3:], ["--out", "r", "--resume"])
+        done = self.expect(PASS, *run, "--out", "r", "--resume")
+        self.assertEqual(self.records("r")[:1], first, "it did not run again")
+        self.assertEqual([r["strategy"] for r in self.records("r")], ["dp1", "dp2", "tp2"])
+        for words in ["[2/3]", "[3/3]", "dp1  "]:
+            self.assertIn(words, done.stdout)
+        self.assertNotIn("[1/3]", done.stdout)
+        self.expect(PASS, "validate", "r")
+        self.expect(PASS, *run, "--out", "r", "--resume")
+        self.expect(USAGE, *run, "--no-check", "--out", "r", "--resume", says="records.jsonl:1 is of another run: ")
+        self.expect(USAGE, *run, "--resume", says="--resume needs --out")
+        self.expect(USAGE, *run, "--out", "r", "--resume", "--overwrite", says="exclude each other")
+        self.expect(USAGE, "check", "--random", "--out", "r", "--resume", says="nothing to --resume")
+
+    def test_a_check_that_was_interrupted_goes_on(self):
+        check = ["check", "--suite", "one_device", "--filter", "tiny*", "--track", "exact", "--threads", "1", "--out", "c"]
+        whole = self.expect(PASS, *check[:-1], "whole").stdout
+        with subprocess.Popen([binary.BINARY, *check], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as process:
+            while process.poll() is None and len(self.lines("c")) < 2:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            stderr = process.communicate()[1]
+        self.assertEqual(process.returncode, INTERRUPTED, stderr)
+        there = self.lines("c")
+        line = shlex.split(stderr.split("to go on: ")[1].splitlines()[0])
+        again = subprocess.run(line, cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(again.returncode, PASS, again.stderr)
+        self.assertEqual(self.lines("c")[:len(there)], there)
+        tally = [[l for l in text.splitlines() if not l.startswith(("seconds", "results"))] for text in (whole, again.stdout)]
+        self.assertEqual(*tally)
+        self.assertEqual(sorted(r["case"] for r in self.records("c")), sorted(r["case"] for r in self.records("whole")))
+
+    def lines(self, out):
+        path = self.folder / out / "records.jsonl"
+        return path.read_text().splitlines() if path.exists() else []
 
     def test_ranks_of_injections_exist(self):
         fault = ["--inject", "skip:rank=1"]

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Going on with a run that was stopped.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/options.hpp"
+#include "harness/record.hpp"
+#include "harness/run_folder.hpp"
+
+namespace shardproof::harness {
+
+/// --out and --overwrite, and --resume where a run has cases to go on with.
+class FolderOptions {
+ public:
+  explicit FolderOptions(bool resumable) : resumable_(resumable) {}
+
+  /// Declares them; this object must outlive options.parse().
+  void declare(Options& options);
+  /// After parsing. Throws BadInput.
+  void require_legal() const;
+  bool resumes() const { return resume_; }
+  /// Throws as RunFolder does.
+  RunFolder open() const;
+  /// The line of this program that goes on with a run in `folder`, which `args` began.
+  std::string resuming_line(std::span<const std::string> args, const RunFolder& folder) const;
+
+ private:
+  const bool resumable_;
+  std::string out_;
+  bool overwrite_ = false, resume_ = false;
+};
+
+/// What the record of a case says of it; a case may come up several times.
+struct CaseKey {
+  std::string case_text, rerun;
+};
+
+/// The record that each case has in the folder already. Only what need not run again stays there: what passed, was
+/// refused, or was not to be judged. Throws BadInput, and the folder is as it was, where it holds records of other
+/// cases or of another environment; WriteError.
+std::vector<std::optional<Record>> resume(RunFolder& folder, std::span<const CaseKey> cases,
+                                          const Environment& environment);
+
+}  // namespace shardproof::harness
