@@ -262,7 +262,7 @@ TEST_F(RunFolderTest, CutRecordsAreFound) {
     EXPECT_EQ(error.what(),
               (root_ / "cut.jsonl").string() + ":2: the record does not end with a newline: it was cut off");
   }
-  std::ofstream(root_ / "empty.jsonl");
+  write_file(root_ / "empty.jsonl", "");
   EXPECT_THROW(validate(root_ / "empty.jsonl"), BadInput);
   EXPECT_THROW(validate(root_ / "missing.jsonl"), BadInput);
   EXPECT_THROW(validate(root_ / "missing"), BadInput);

@@ -51,6 +51,7 @@ stage markov_1000 build/cpu/shardproof run --workload tiny --set vocab=16 --set 
 stage laptop_text build/cpu/shardproof run --workload laptop --set corpus=README.md --steps 50 \
   --out "$out/laptop" --overwrite
 stage laptop_exact build/cpu/shardproof run --workload laptop --track exact --steps 3 --out "$out/exact" --overwrite
+stage tidy scripts/tidy.sh --all
 stage asan sanitizer asan
 stage tsan sanitizer tsan
 stage bench scripts/bench.sh
