@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "harness/budget.hpp"
+#include "harness/dropped_term.hpp"
 #include "harness/options.hpp"
 #include "harness/signals.hpp"
 #include "harness/training.hpp"
@@ -57,11 +58,16 @@ void judge(const Case& value, std::span<const Shown> shows, const CheckOptions& 
   const workload::Corpus corpus(job.workload);
   record.workload_hash = workload::hash(job.workload, corpus);
   const plan::Plan plan = plan::make_plan(job.workload, job.strategy);
-  Judge judge(job.workload, job.track,
-              {.steps = job.workload.steps, .plan = &plan, .shows = {shows.begin(), shows.end()}});
-  const auto observe = [&](const workload::Batch& batch, const engine::Observation& seen) { judge.step(batch, seen); };
-  const Trained trained = train(job, corpus, {.observed_steps = job.workload.steps, .observe = observe, .step = {}});
-  const Judgement judgement = judge.finish();
+  const auto judged = [&](const TrainingJob& of) {
+    Judge judge(of.workload, of.track,
+                {.steps = of.workload.steps, .plan = &plan, .shows = {shows.begin(), shows.end()}});
+    const auto observe = [&](const workload::Batch& batch, const engine::Observation& seen) {
+      judge.step(batch, seen);
+    };
+    Trained trained = train(of, corpus, {.observed_steps = of.workload.steps, .observe = observe, .step = {}});
+    return std::pair(std::move(trained), judge.finish());
+  };
+  const auto [trained, judgement] = judged(job);
   record.verdict = judgement.verdict;
   record.reason = judgement.reason;
   record.compared = judgement.compared;
@@ -74,6 +80,13 @@ void judge(const Case& value, std::span<const Shown> shows, const CheckOptions& 
   record.forms = trained.forms;
   if (job.track != Track::exact) record.figures.emplace_back("error_over_bound", judgement.worst);
   hold_to_forms(record);
+  if (record.verdict != Verdict::pass || record.contract != "ROUNDED" || job.track != Track::f64) return;
+  const DroppedTerm dropped;
+  TrainingJob planted = job;
+  planted.tamper = dropped.tamper(job.tamper);
+  if (judged(planted).second.verdict != Verdict::pass || dropped.what().empty()) return;
+  record.verdict = Verdict::mistrusted;
+  record.reason = dropped.what() + " lies within the bounds: they could not show a fault";
 }
 
 }  // namespace

@@ -40,9 +40,10 @@ struct CheckOptions {
 /// The line that checks this case alone.
 std::string rerun_of(const Case& value, std::span<const Shown> shows, const CheckOptions& options);
 
-/// Trains every step of the case with poison on, judges each, and holds ledgers against forms. What goes wrong is in
-/// the record: unsupported where the strategy table refuses the case, error for any exception (a kernel that does not
-/// support the input included). Throws Interrupted only.
+/// Trains every step of the case with poison on, judges each, and holds ledgers against forms. In f64 a case whose
+/// contract is ROUNDED is trained again with a term dropped (dropped_term.hpp): it is mistrusted where that passes.
+/// What goes wrong is in the record: unsupported where the strategy table refuses the case, error for any exception (a
+/// kernel that does not support the input included). Throws Interrupted only.
 Checked check_case(const Case& value, std::span<const Shown> shows, const Environment& environment,
                    const CheckOptions& options = {});
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/check.hpp"
 
+#include <map>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -122,6 +123,38 @@ TEST(Check, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
   EXPECT_EQ(checked.code, ExitCode::out_of_memory);
   EXPECT_NE(checked.record.reason.find("more than this machine's 1.00 GiB"), std::string::npos)
       << checked.record.reason;
+}
+
+/// As if bounds were too wide to see it: of the second training, gradients are shown as the first one had them.
+TEST(Check, ACaseThatDoesNotSeeADroppedTermIsMistrusted) {
+  Case tiled = tiny;
+  tiled.strategy = "attention=tiled";
+  for (const Track track : {Track::exact, Track::f64, Track::native}) {
+    tiled.track = track;
+    std::map<std::pair<std::int64_t, std::string>, std::vector<double>> first;
+    int shown = 0, changed = 0;
+    CheckOptions hiding;
+    hiding.tamper.tensor = [&](std::int64_t step, Observed kind, const std::string& name, Queue& queue,
+                               const Tensor& tensor) {
+      if (kind != Observed::gradient || tensor.dtype() != Dtype::f64) return;
+      queue.submit("hide", [&](KernelScope& scope) {
+        auto* const values = scope.update<double>(tensor);
+        std::vector<double> here(values, values + tensor.elements());
+        const auto [at, is_new] = first.try_emplace({step, name}, here);
+        ++shown;
+        changed += at->second != here ? 1 : 0;
+        std::ranges::copy(at->second, values);
+      });
+    };
+    const std::vector shows{Shown::gradient};
+    EXPECT_EQ(check_case(tiled, shows, {}).record.verdict, Verdict::pass);
+    const Record record = check_case(tiled, shows, {}, hiding).record;
+    const bool twice = track == Track::f64;  // exact has no bounds, and native's may be too wide for one term
+    EXPECT_EQ(record.verdict, twice ? Verdict::mistrusted : Verdict::pass) << record.reason;
+    EXPECT_EQ(record.reason.starts_with("a term of "), twice) << record.reason;
+    EXPECT_EQ(shown, twice ? 2 * std::ssize(first) : 0);
+    EXPECT_EQ(changed, twice ? 1 : 0) << "the term is missing in one gradient alone";
+  }
 }
 
 TEST(Check, ACaseThatIsExpectedToBeRefusedAndIsNotFails) {
