@@ -50,12 +50,10 @@ void Linear::backward_input(const Pass& pass, const Tensor& dy, plan::Range rang
 }
 
 void Linear::backward_weight(const Pass& pass, const Tensor& dy, const Tensor& x) const {
-  if (weight_->gradient) {
-    matmul::backward_weight(pass.queue, dy, x, weight_->gradient);
-    if (pass.tamper.contraction)
-      pass.tamper.contraction(pass.step, weight_->parameter().name, pass.queue, dy, x, weight_->gradient);
-  }
+  if (weight_->gradient) matmul::backward_weight(pass.queue, dy, x, weight_->gradient);
   if (bias_ && bias_->gradient) matmul::backward_bias(pass.queue, dy, bias_->gradient);
+  if (weight_->gradient && pass.tamper.contraction)
+    pass.tamper.contraction(pass.step, weight_->parameter().name, pass.queue, dy, x, weight_->gradient);
 }
 
 Tensor Norm::forward(const Pass& pass, std::string name, const Tensor& x, Saved& saved) const {
