@@ -2,6 +2,7 @@
 #include "harness/report_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -21,13 +22,50 @@ Rate kind_of_ranking(const ReportData& data, const Cases& ranked) {
   return std::ranges::any_of(ranked, crowded) && std::ranges::all_of(ranked, replayed) ? Rate::replay : Rate::wall;
 }
 
+/// A case with its speeds over all its runs.
+struct Ranked {
+  const ReportedCase* first;
+  Spread wall, replay;
+  std::int64_t runs;
+
+  const Spread& rate(Rate kind) const { return kind == Rate::wall ? wall : replay; }
+};
+
+/// Between the median runs; quartiles are the outermost, so that runs that differ make a case hard to tell from others.
+Spread over_runs(const Cases& runs, Rate kind) {
+  std::vector<double> medians;
+  Spread all = rate_of(runs.front()->record, kind);
+  for (const ReportedCase* run : runs) {
+    const Spread one = rate_of(run->record, kind);
+    medians.push_back(one.median);
+    all.lower = std::min(all.lower, one.lower);
+    all.upper = std::max(all.upper, one.upper);
+  }
+  std::ranges::sort(medians);
+  const std::size_t n = medians.size();
+  all.median = (medians[(n - 1) / 2] + medians[n / 2]) / 2;
+  return all;
+}
+
+std::vector<Ranked> pooled(const Cases& cases) {
+  std::vector<Ranked> result;
+  for (const ReportedCase* c : cases) {
+    const auto same = [&](const ReportedCase* other) { return other->record.case_text == c->record.case_text; };
+    if (std::ranges::any_of(result, same, &Ranked::first)) continue;
+    Cases runs;
+    std::ranges::copy_if(cases, std::back_inserter(runs), same);
+    result.push_back({c, over_runs(runs, Rate::wall), over_runs(runs, Rate::replay), std::ssize(runs)});
+  }
+  return result;
+}
+
 /// "2", or "1-3" where quartiles overlap with those of others.
-std::string places(const Cases& ranked, const ReportedCase& of, Rate kind) {
-  const Spread mine = rate_of(of.record, kind);
+std::string places(std::span<const Ranked> ranked, const Ranked& of, Rate kind) {
+  const Spread mine = of.rate(kind);
   std::size_t best = 1, worst = ranked.size();
-  for (const ReportedCase* other : ranked) {
-    if (other == &of) continue;
-    const Spread theirs = rate_of(other->record, kind);
+  for (const Ranked& other : ranked) {
+    if (&other == &of) continue;
+    const Spread theirs = other.rate(kind);
     best += theirs.lower > mine.upper;
     worst -= theirs.upper < mine.lower;
   }
@@ -38,21 +76,25 @@ std::string spread_text(const Spread& s) {
   return s.measured() ? fmt::format("{:.0f} ({:.0f} to {:.0f})", s.median, s.lower, s.upper) : "not measured";
 }
 
-std::string ranking(const ReportData& data, Cases ranked) {
-  const Rate kind = kind_of_ranking(data, ranked);
-  std::ranges::stable_sort(ranked, std::greater(),
-                           [&](const ReportedCase* c) { return rate_of(c->record, kind).median; });
+std::string ranking(const ReportData& data, const Cases& cases) {
+  const Rate kind = kind_of_ranking(data, cases);
+  std::vector<Ranked> ranked = pooled(cases);
+  std::ranges::stable_sort(ranked, std::greater(), [&](const Ranked& r) { return r.rate(kind).median; });
   std::vector<std::vector<std::string>> rows = {
       {"place", "strategy", "ranks", "device", "tokens/s wall (quartiles)", "tokens/s replay (quartiles)"}};
+  const bool repeated = std::ranges::any_of(ranked, [](const Ranked& r) { return r.runs > 1; });
+  if (repeated) rows[0].emplace_back("runs");
   bool overlap = false;
-  for (const ReportedCase* c : ranked) {
-    const Record& r = c->record;
-    const std::string place = places(ranked, *c, kind);
+  for (const Ranked& r : ranked) {
+    const Record& record = r.first->record;
+    const std::string place = places(ranked, r, kind);
     overlap = overlap || place.find('-') != place.npos;
-    rows.push_back({place, r.strategy, fmt::format("{}", r.ranks), r.device, spread_text(rate_of(r, Rate::wall)),
-                    spread_text(rate_of(r, Rate::replay))});
+    rows.push_back({place, record.strategy, fmt::format("{}", record.ranks), record.device, spread_text(r.wall),
+                    spread_text(r.replay)});
+    if (repeated) rows.back().push_back(fmt::format("{}", r.runs));
   }
-  return table(rows) + (overlap ? "places such as 1-2: quartiles overlap, so these are indistinguishable\n" : "");
+  return table(rows) + (overlap ? "places such as 1-2: quartiles overlap, so these are indistinguishable\n" : "") +
+         (repeated ? "several runs: the median one, and the outermost quartiles\n" : "");
 }
 
 std::string why_not(const Record& r) {

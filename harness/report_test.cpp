@@ -222,6 +222,20 @@ TEST(ReportTable, MoreRanksThanProcessorsAreRankedByReplay) {
   EXPECT_NE(wall.find("(wall)"), wall.npos) << "kinds are never mixed";
 }
 
+TEST(Report, RunsOfOneCaseAreOneRow) {
+  const std::vector<Record> runs = {measured("dp2", 2, 108), measured("tp2", 2, 110), measured("dp2", 2, 100),
+                                    measured("dp2", 2, 104)};
+  const std::string text = table_of(runs);
+  EXPECT_EQ(count(text, "dp2"), 1u) << text;
+  EXPECT_NE(text.find("104 (99 to 109)"), text.npos) << text;
+  EXPECT_NE(text.find("several runs"), text.npos) << text;
+  EXPECT_EQ(count(text, "1-2"), 3u) << text << "both places, and the note: 109 is also tp2's lower quartile";
+  const std::string apart = table_of(std::vector{runs[1], runs[2], runs[3]});
+  EXPECT_EQ(count(apart, "1-2"), 0u) << apart << "105 is below 109";
+  EXPECT_NE(apart.find("102 (99 to 105)"), apart.npos) << apart << "between the two";
+  EXPECT_EQ(table_of(std::vector{runs[0], runs[1]}).find("runs"), text.npos);
+}
+
 TEST(Report, NoLocaleChangesANumber) {
   const ReportData data = data_of({hostile(), measured("dp2", 2, 1234567.5, 0.25)});
   const auto all = [&] { return report_html(data) + report_csv(data) + benchmark_json(data) + table_of(data); };

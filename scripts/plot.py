@@ -5,8 +5,8 @@ its form, and the timeline of the ranks.
 
     scripts/plot.py FOLDER... [--out DIR] [--format png|svg]
 
-Writes throughput, bubble, memory and timeline into DIR (default: the first FOLDER), each only where a record has what it
-shows. Only cases that passed are drawn. Needs matplotlib (Debian: python3-matplotlib).
+Writes throughput, bubble, memory and timeline (timeline-2 and so on of further cases, 8 at most) into DIR (default: the
+first FOLDER), each only where a record has what it shows. Only cases that passed are drawn. Needs matplotlib (Debian: python3-matplotlib).
 """
 import argparse
 import collections
@@ -30,6 +30,7 @@ KINDS = {"wall": ("tokens_per_second", "-"), "replay": ("tokens_per_second_repla
 LANES = {"action": ORANGE, "compute": SKY, "communication": GREEN, "wait": PINK, "copy": BLUE}
 CATEGORIES = ["parameter", "master_parameter", "gradient", "optimizer_state", "activation", "workspace", "communication"]
 MOST_CASES = 12  # bars that can be read beside each other
+MOST_TIMELINES = 8
 
 
 def read(folder):
@@ -43,6 +44,7 @@ def read(folder):
         record = json.loads(line)
         if record.get("schema") != "shardproof.record/1":
             raise ValueError(f"{path}:{number}: the schema is {record.get('schema')!r}, not 'shardproof.record/1'")
+        record["trace"] = folder / ("trace.json" if number == 1 else f"trace-{number}.json")
         records.append(record)
     return [r for r in records if r["verdict"] == "pass"]
 
@@ -197,9 +199,9 @@ def memory(records):
     return shown
 
 
-def timeline(path):
-    """The last step of a Chrome trace."""
-    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+def timeline(record):
+    """The last step of a case's Chrome trace."""
+    events = json.loads(record["trace"].read_text(encoding="utf-8"))["traceEvents"]
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
     spans = [e for e in events if e["ph"] == "X"]
     steps = [e for e in spans if names.get((e["pid"], e["tid"])) == "step"]
@@ -227,7 +229,8 @@ def timeline(path):
     axes.invert_yaxis()
     axes.set_xlim(0, scale * (end - start))
     axes.set_xlabel("milliseconds" if scale != 1 else "microseconds")
-    axes.set_title(f"Timeline: {last or 'the whole trace'}, wall time (actions: stage, F, B, I or W, microbatch)")
+    axes.set_title(f"{record['case']}\n{last or 'the whole trace'}, wall time (actions: stage, F, B, I or W, microbatch)",
+                   fontsize=9)
     axes.legend(handles=[Patch(color=c, label=lane) for lane, c in LANES.items()], fontsize=8, loc="center left",
                 bbox_to_anchor=(1.01, 0.5))
     return shown
@@ -243,9 +246,10 @@ def main():
     try:
         records = [r for folder in options.folders for r in read(folder)]
         drawn = {"throughput": throughput(records), "bubble": bubble(records), "memory": memory(records)}
-        for number, folder in enumerate(options.folders, 1):
-            trace = folder / "trace.json"
-            drawn["timeline" if number == 1 else f"timeline-{number}"] = timeline(trace) if trace.exists() else None
+        drawn["timeline"] = None
+        traced = [r for r in records if r["trace"].exists()]
+        for number, record in enumerate(traced[:MOST_TIMELINES], 1):
+            drawn["timeline" if number == 1 else f"timeline-{number}"] = timeline(record)
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"plot.py: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
