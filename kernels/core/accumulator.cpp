@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/core/accumulator.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/core/errors.hpp"
@@ -20,21 +21,26 @@ constexpr std::int64_t low_mask = (std::int64_t{1} << low_bits) - 1;
 
 Accumulator::Accumulator(Queue& queue, TensorSpec spec) : state_(std::make_shared<State>()) {
   state_->low = Tensor(queue, std::move(spec));
-  zero(queue, state_->low);
+  restart(queue);
 }
 
 void Accumulator::restart(Queue& queue) {
-  zero(queue, state_->low);
-  queue.submit("accumulator_restart", [state = state_](KernelScope&) {
+  // Zeros of f64 and f32 are not written before somebody adds: a product that is the first assigns instead. Those of
+  // Fixed are, and take the tensor's flag down.
+  const bool is_fixed = dtype() == Dtype::fixed;
+  if (is_fixed) zero(queue, state_->low);
+  queue.submit("accumulator_restart", [state = state_, is_fixed](KernelScope&) {
     state->high = Tensor();
     state->bound = 0;
     state->finished = false;
+    state->blank = !is_fixed;
   });
 }
 
 Tensor Accumulator::finish(Queue& queue) {
   queue.submit("accumulator_finish", [state = state_](KernelScope& scope) {
     state->finished = true;
+    state->write_blank(scope);
     if (!state->high) return;
     auto* low = scope.accumulate<Fixed>(state->low);
     const auto* high = scope.read<std::int64_t>(state->high);
@@ -55,14 +61,21 @@ std::int64_t* Accumulator::State::add_lane(KernelScope& scope) {
   return scope.write<std::int64_t>(high);
 }
 
+void Accumulator::State::write_blank(KernelScope& scope) {
+  if (!std::exchange(blank, false)) return;
+  dispatch(low.dtype(), [&]<class S>(S) { std::fill_n(scope.accumulate<S>(low), low.elements(), S{}); });
+}
+
 void Accumulator::State::require_unfinished() const {
   if (finished) throw InternalError("accumulator: '" + low.name() + "' is finished; restart it before adding");
 }
 
 template <class S>
-AccumulatorView<S>::AccumulatorView(KernelScope& scope, const Accumulator& accumulator, double bound)
+AccumulatorView<S>::AccumulatorView(KernelScope& scope, const Accumulator& accumulator, double bound, bool assigns)
     : low_(scope.accumulate<S>(accumulator.state_->low)) {
   accumulator.state_->require_unfinished();
+  if (assigns) blank_ = std::exchange(accumulator.state_->blank, false);
+  accumulator.state_->write_blank(scope);
   if constexpr (std::is_same_v<S, Fixed>) {
     auto& state = *accumulator.state_;
     state.bound += bound;
@@ -87,6 +100,7 @@ void add_window(Queue& queue, const Accumulator& from, const Window& source, con
   dispatch(from.dtype(), [&]<class S>(S) {
     queue.submit("add_window", [from = from.state_, source, to, target, rows, columns](KernelScope& scope) {
       from->require_unfinished();
+      from->write_blank(scope);
       const auto* const low = scope.accumulate<S>(from->low);
       const auto* const high = from->high ? scope.accumulate<std::int64_t>(from->high) : nullptr;
       AccumulatorView<S> view(scope, to, from->bound);
@@ -111,6 +125,7 @@ void add_window(Queue& queue, const Accumulator& from, const Window& source, con
 AccumulatorExchange::AccumulatorExchange(KernelScope& scope, const Accumulator& accumulator)
     : scope_(scope), state_(accumulator.state_) {
   state_->require_unfinished();
+  state_->write_blank(scope);
 }
 
 Tensor AccumulatorExchange::begin(double total_bound) {

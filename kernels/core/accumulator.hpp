@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "kernels/core/queue.hpp"
 #include "kernels/core/tensor.hpp"
@@ -48,8 +49,10 @@ class Accumulator {
     Tensor low, high;  // high: int64, exists only once the bound has failed
     double bound = 0;  // on the magnitude of every element's partial sum, as a value
     bool finished = false;
+    bool blank = false;  // all zero, and not written yet; never of Fixed
 
     std::int64_t* add_lane(KernelScope& scope);  // the new lane's elements, unwritten
+    void write_blank(KernelScope& scope);        // its zeros
     void require_unfinished() const;
   };
   std::shared_ptr<State> state_;
@@ -65,9 +68,13 @@ template <class S>
 class AccumulatorView {
  public:
   /// `bound`: no element will grow by more than this in magnitude (a value, not raw; ignored but for Fixed). Throws
-  /// InternalError when the accumulator is finished.
-  AccumulatorView(KernelScope& scope, const Accumulator& accumulator, double bound);
+  /// InternalError when the accumulator is finished. `assigns`: the kernel will assign all elements, not add to them,
+  /// where take_blank() says so.
+  AccumulatorView(KernelScope& scope, const Accumulator& accumulator, double bound, bool assigns = false);
 
+  /// Whether elements are zeros that nobody has written; true once, never of Fixed, nor unless the kernel said that it
+  /// assigns.
+  bool take_blank() { return std::exchange(blank_, false); }
   /// Whether elements have a second lane: then add() is the only way in.
   bool wide() const { return high_ != nullptr; }
   S* data() { return low_; }
@@ -91,6 +98,7 @@ class AccumulatorView {
  private:
   S* low_;
   std::int64_t* high_ = nullptr;
+  bool blank_ = false;
 };
 
 /// A kernel's means to replace an accumulator by its sum over ranks: sum bound() over the ranks, hand the total to

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -186,6 +187,57 @@ TEST_F(AccumulatorTest, FloatsJustAdd) {
     });
   }
   EXPECT_EQ(testing::doubles(queue, sum.finish(queue)), (std::vector<double>{1.5, 0.75}));
+}
+
+TEST_F(AccumulatorTest, FloatsThatNobodyHasAddedToAreZero) {
+  const auto old_values = [&](const Accumulator& sum) {
+    queue.submit("add", [&](KernelScope& scope) {
+      AccumulatorView<double> view(scope, sum, 0);
+      for (std::int64_t i = 0; i < 3; ++i) view.add(i, 7);
+    });
+  };
+  const std::vector<double> zeros(3), ones{0, 1, 0};
+  auto sum = make({3}, Dtype::f64), other = make({3}, Dtype::f64);
+  EXPECT_EQ(testing::doubles(queue, sum.finish(queue)), zeros);
+  for (const auto& way : std::vector<std::function<void()>>{
+           [] {},
+           [&] { queue.submit("exchange", [&](KernelScope& scope) { AccumulatorExchange(scope, sum).begin(0); }); },
+           [&] {
+             add_window(queue, sum, {0, 3}, other, {0, 3}, 1, 3);
+           },
+           [&] {
+             add_window(queue, other, {0, 3}, sum, {0, 3}, 1, 3);
+           },
+           [&] { queue.submit("view", [&](KernelScope& scope) { AccumulatorView<double>(scope, sum, 0); }); }}) {
+    sum.restart(queue);
+    old_values(sum);
+    sum.restart(queue);
+    other.restart(queue);
+    way();
+    queue.submit("add", [&](KernelScope& scope) { AccumulatorView<double>(scope, sum, 0).add(1, 1); });
+    EXPECT_EQ(testing::doubles(queue, sum.finish(queue)), ones);
+    EXPECT_EQ(testing::doubles(queue, other.finish(queue)), zeros);
+  }
+}
+
+TEST_F(AccumulatorTest, OnlyTheFirstAssignsAndNeverAFixed) {
+  const auto blanks = [&]<class S>(S, Accumulator& sum) {
+    std::vector<bool> found;
+    for (const bool assigns : {true, true, false}) {
+      queue.submit("ask", [&](KernelScope& scope) {
+        AccumulatorView<S> view(scope, sum, 0, assigns);
+        found.push_back(view.take_blank());
+        EXPECT_FALSE(view.take_blank());
+        if (found.back()) *view.data() = S{};
+      });
+    }
+    return found;
+  };
+  auto sum = make({1}, Dtype::f32), fixed = make({1});
+  EXPECT_EQ(blanks(float{}, sum), (std::vector<bool>{true, false, false}));
+  sum.restart(queue);
+  EXPECT_EQ(blanks(float{}, sum), (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(blanks(Fixed{}, fixed), std::vector<bool>(3, false));
 }
 
 /// Replaces each accumulator by the sum of all, as ranks would. Returns whether that took lanes.

@@ -45,13 +45,16 @@ void require_arithmetic() {
 void prepare_process() {
   require_processor();
   require_arithmetic();
-  // Only speed is at stake, and a sanitizer's allocator refuses all three: what they return is not looked at.
+  // Only speed is at stake, and a sanitizer's allocator refuses them all: what they return is not looked at.
   mallopt(M_MMAP_MAX, 0);         // a mapping of its own would go back to the system at every free
   mallopt(M_TRIM_THRESHOLD, -1);  // and so would the heap's end
   // With an arena per thread, what one rank freed would not serve another, and arenas grow by heaps of 64 MiB, which no
   // larger tensor fits: with 2 to 32 threads that allocate like a step they took twice the time and a third more
   // memory.
   mallopt(M_ARENA_MAX, 1);
+  // What was touched before its neighbourhood was asked for gets no huge pages (kernels/core/poison.cpp): the heap
+  // grows by many of them at a time, untouched.
+  mallopt(M_TOP_PAD, 64 << 20);
 }
 
 }  // namespace shardproof

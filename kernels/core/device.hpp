@@ -68,8 +68,8 @@ class Device {
 void require_arithmetic();
 
 /// Called once by a program that trains: makes the C library keep freed memory for the next step instead of returning
-/// it to the system page by page. Throws DeviceError when the processor lacks an instruction set that this binary was
-/// compiled for, or as require_arithmetic().
+/// it to the system page by page, and grow its heap by steps that hold huge pages. Throws DeviceError when the
+/// processor lacks an instruction set that this binary was compiled for, or as require_arithmetic().
 void prepare_process();
 
 }  // namespace shardproof

@@ -2,6 +2,10 @@
 #include "kernels/core/device.hpp"
 
 #include <cfenv>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
 
 #include <gtest/gtest.h>
 #if defined(__SSE2__)
@@ -68,6 +72,38 @@ TEST(Device, EveryKernelsThreadIsAsked) {
   EXPECT_THROW(run_after(here), DeviceError);
   EXPECT_THROW(run_after(there), DeviceError);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their allocators do not use the heap
+/// What the system says of the mapping that holds the address: "rd wr mr mw me ac hg ..."; "" where it says nothing.
+std::string flags_of_mapping(std::uintptr_t address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    std::istringstream words(line);
+    if (words >> std::hex >> begin >> dash >> end && dash == '-') inside = begin <= address && address < end;
+    if (inside && line.starts_with("VmFlags:")) return line.substr(8);
+  }
+  return "";
+}
+
+TEST(Device, TensorsLieInHugePages) {
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled"))
+    GTEST_SKIP() << "this system has no transparent huge pages";
+  prepare_process();
+  Device device({.poison = false});
+  ImmediateQueue queue(device);
+  // Larger than what the heap holds untouched, so that it grows here.
+  const Tensor tensor(queue, {"x", Dtype::f32, {40 << 20}, Category::workspace});
+  queue.submit("where", [&](KernelScope& scope) {
+    const auto address = reinterpret_cast<std::uintptr_t>(scope.write<float>(tensor));
+    for (const std::uintptr_t at : {0u, 80u << 20, 160u << 20}) {
+      EXPECT_NE(flags_of_mapping(address + at - (at > 0 ? 1 : 0)).find(" hg"), std::string::npos) << at;
+    }
+  });
+}
+#endif
 
 }  // namespace
 }  // namespace shardproof

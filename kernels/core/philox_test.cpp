@@ -36,7 +36,7 @@ TEST(Philox, ManyAreAsOneByOne) {
   const RandomStream stream(99, "many");
   const std::uint64_t far = (std::uint64_t{1} << 34) - 5;  // the counter's low word turns over on the way
   for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{3}, far}) {
-    for (const std::size_t count : {0u, 1u, 2u, 3u, 4u, 5u, 7u, 8u, 13u, 64u, 101u}) {
+    for (const std::size_t count : {0u, 1u, 2u, 3u, 4u, 5u, 7u, 8u, 13u, 64u, 101u, 128u, 131u, 700u}) {
       std::vector<std::uint32_t> words(count);
       stream.words(first, words);
       for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(words[i], stream.word(first + i)) << first << " + " << i;

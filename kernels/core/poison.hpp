@@ -9,7 +9,8 @@
 
 namespace shardproof::poison {
 
-/// 64-byte aligned memory, nullptr when there is none.
+/// 64-byte aligned memory, nullptr when there is none; after prepare_process() in huge pages, where the system has
+/// them.
 std::byte* allocate(std::int64_t bytes);
 void release(std::byte* data);
 

@@ -62,11 +62,13 @@ class Sums {
 
   /// The level of the products that follow; 0 at first.
   void enter(std::int64_t level) { level_ = static_cast<std::size_t>(level); }
-  /// For a product whose sums are within `bound` (as AccumulatorView takes it); valid until the next call.
-  AccumulatorView<S>& view(double bound) {
+  std::int64_t elements() const { return sum_.elements(); }
+  /// For a product whose sums are within `bound` (as AccumulatorView takes it, and `assigns`); valid until the next
+  /// call.
+  AccumulatorView<S>& view(double bound, bool assigns = false) {
     auto& largest = bounds_.at(level_);
     if (!view_ || bound > largest) {
-      view_.emplace(scope_, sum_, bound - largest);
+      view_.emplace(scope_, sum_, bound - largest, assigns);
       largest = bound;
     }
     return *view_;

@@ -76,8 +76,9 @@ bool multiply_by_library(std::int64_t m, std::int64_t n, std::int64_t k, View<S>
 template <class S>
 void add_by_library(std::int64_t m, std::int64_t n, std::int64_t k, View<S> a, View<S> b, Sums<S>& sums,
                     std::int64_t first, std::int64_t stride) {
-  S* const c = sums.view(0).data() + first;
-  if (m > 0 && n > 0 && k > 0) library_product(m, n, k, a, b, true, c, stride);
+  const bool is_sum = m > 0 && n > 0 && k > 0;
+  auto& view = sums.view(0, is_sum && stride == n && m * n == sums.elements());
+  if (is_sum) library_product(m, n, k, a, b, !view.take_blank(), view.data() + first, stride);
 }
 
 }  // namespace
