@@ -2,6 +2,8 @@
 #include "harness/budget.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "harness/predict/ranks.hpp"
 #include "harness/text.hpp"
 #include "kernels/core/errors.hpp"
+#include "suites/workload/text.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -28,6 +31,16 @@ predict::Memory memory_of_rank(const TrainingJob& job, std::int64_t rank) {
   return predict::rank_form(job.workload, job.strategy, static_cast<Rank>(rank), predict::role_bytes(job.track),
                             largest_batch(job.workload))
       .memory;
+}
+
+/// The rank that holds most, and what.
+std::pair<std::int64_t, predict::Memory> largest_rank(const TrainingJob& job) {
+  std::pair<std::int64_t, predict::Memory> most{0, memory_of_rank(job, 0)};
+  for (std::int64_t rank = 1; rank < job.strategy.ranks(); ++rank) {
+    const predict::Memory own = memory_of_rank(job, rank);
+    if (own.total() > most.second.total()) most = {rank, own};
+  }
+  return most;
 }
 
 std::int64_t bytes_of_all_ranks(const TrainingJob& job) {
@@ -49,14 +62,7 @@ std::int64_t largest_batch(const workload::Workload& workload) {
   return workload.samples > 0 ? std::min(workload.batch, workload.samples) : workload.batch;
 }
 
-predict::Memory memory_needed(const TrainingJob& job) {
-  predict::Memory most;
-  for (std::int64_t rank = 0; rank < job.strategy.ranks(); ++rank) {
-    const predict::Memory own = memory_of_rank(job, rank);
-    if (rank == 0 || own.total() > most.total()) most = own;
-  }
-  return most;
-}
+predict::Memory memory_needed(const TrainingJob& job) { return largest_rank(job).second; }
 
 double oracle_seconds(const workload::Workload& workload, Track track, std::int64_t samples, std::int64_t steps) {
   const double multiply_adds = predict::flops(workload, samples).total() / 2 * static_cast<double>(steps);
@@ -89,16 +95,33 @@ Footprint footprint(const TrainingJob& job, const JudgedPart* judged) {
   return bytes;
 }
 
+std::string ranks_without_room(const TrainingJob& job) {
+  std::vector<std::string> runs;
+  std::int64_t first = -1;
+  for (std::int64_t rank = 0; rank <= job.strategy.ranks(); ++rank) {
+    const bool full = rank < job.strategy.ranks() && memory_of_rank(job, rank).total() > job.device_memory_bytes;
+    if (full && first < 0) first = rank;
+    if (full || first < 0) continue;
+    runs.push_back(rank - 1 == first ? fmt::format("{}", first) : fmt::format("{} to {}", first, rank - 1));
+    first = -1;
+  }
+  return workload::joined(runs, ", ");
+}
+
 void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes,
                       std::string_view without) {
-  const predict::Memory own = memory_needed(job);
+  const auto [rank, own] = largest_rank(job);
   const std::string needs = fmt::format(
       "workload \"{}\" needs at least {} in track {} (parameters {}, gradients {}, optimizer state {}, saved tensors "
       "{})",
       job.workload.name, print_bytes(own.total()), name_of(job.track), print_bytes(own.parameter),
       print_bytes(own.gradient), print_bytes(own.optimizer_state), print_bytes(own.saved));
-  if (own.total() > job.device_memory_bytes)
-    throw OutOfMemory(fmt::format("{}, more than --device-memory {}", needs, print_bytes(job.device_memory_bytes)));
+  if (own.total() > job.device_memory_bytes) {
+    const std::string limit = print_bytes(job.device_memory_bytes);
+    if (job.strategy.ranks() == 1) throw OutOfMemory(fmt::format("{}, more than --device-memory {}", needs, limit));
+    throw OutOfMemory(fmt::format("{} on rank {}, more than --device-memory {}; of {} ranks these do not fit: {}",
+                                  needs, rank, limit, job.strategy.ranks(), ranks_without_room(job)));
+  }
   const Footprint bytes = footprint(job, judged);
   if (bytes.training > machine_bytes) {
     const std::string all =

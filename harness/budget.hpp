@@ -18,6 +18,9 @@ void require_threads(const plan::Strategy& strategy);
 /// What training with that batch holds at least, on the rank that holds most. At most as many ranks as threads carry.
 predict::Memory memory_needed(const TrainingJob& job);
 
+/// The ranks that hold more than the job's device memory, as "0 to 2, 5"; "" where all fit.
+std::string ranks_without_room(const TrainingJob& job);
+
 /// Bytes that a run holds at least.
 struct Footprint {
   std::int64_t training = 0;  ///< parameters, gradients, optimizer state and saved tensors, by their forms
@@ -44,8 +47,8 @@ JudgedPart judged_part(const TrainingJob& job, double seconds_allowed = oracle_s
 
 Footprint footprint(const TrainingJob& job, const JudgedPart* judged);
 
-/// Throws OutOfMemory, naming what is needed by kind, where the job exceeds its device memory or this machine's.
-/// `without`: how the same runs without oracles.
+/// Throws OutOfMemory, naming what is needed by kind and the ranks that do not fit, where the job exceeds its device
+/// memory or this machine's. `without`: how the same runs without oracles.
 void refuse_too_large(const TrainingJob& job, const JudgedPart* judged, std::int64_t machine_bytes,
                       std::string_view without = "--no-check runs it unchecked");
 

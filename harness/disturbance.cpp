@@ -42,10 +42,10 @@ void DisturbanceOptions::declare(Options& options) {
       .text("--delays", delays_, "SEED|off",
             fmt::format("Random pauses of ranks in their calls, which must change nothing (default: {})",
                         text_of(standard_)))
-      .list(
-          "--inject", injections_, "FAULT",
-          "What the communicator does wrong, as 'scale:axis=dp,kind=all_reduce,rank=1,call=2' (list --faults); may be "
-          "repeated");
+      .list("--inject", injections_, "FAULT",
+            "What goes wrong, as 'scale:axis=dp,kind=all_reduce,rank=1,call=2' or 'slow:rank=1,factor=3' (list "
+            "--faults); "
+            "may be repeated");
   timeout_.declare(options);
 }
 

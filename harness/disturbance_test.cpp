@@ -59,8 +59,7 @@ TEST(Disturbance, TheListsOfFaultsAreRight) {
     const std::string plain = comm::to_text(comm::parse_injections({name}, 2).at(0));
     EXPECT_TRUE(plain.starts_with(name)) << plain;
     for (const auto& field : comm::fault_fields()) {
-      const bool has =
-          field.faults.empty() || std::ranges::find(field.faults, static_cast<comm::Fault>(k)) != field.faults.end();
+      const bool has = comm::takes(static_cast<comm::Fault>(k), field);
       const std::string text = name + ":" + field.name + "=" + values.at(field.name);
       if (has)
         EXPECT_EQ(comm::to_text(comm::parse_injections({text}, 2).at(0)).find(text.substr(0, name.size() + 1)), 0u);
@@ -96,6 +95,19 @@ TEST(Disturbance, DelaysAndRendezvousChangeNoBit) {
   }
   EXPECT_EQ(digests[0], digests[1]);
   EXPECT_EQ(digests[0], digests[2]);
+}
+
+// Every rank, and one of them twice.
+TEST(Disturbance, ASlowRankChangesNoBit) {
+  const Case one{"tiny", {"steps=2", "layers=1"}, "dp2 microbatches=2", 2, Track::exact};
+  const auto run = [&](const std::vector<std::string>& injections) {
+    const Checked checked =
+        check_case(one, std::vector{Shown::gradient}, {}, {.disturbance = {.delays = {}, .injections = injections}});
+    EXPECT_EQ(checked.record.verdict, Verdict::pass) << checked.record.reason;
+    EXPECT_EQ(checked.record.injections, injections);
+    return checked.record.digest;
+  };
+  EXPECT_EQ(run({"slow:factor=2", "slow:rank=1,factor=3"}), run({}));
 }
 
 TEST(Disturbance, AnInjectionIsFoundRecordedAndRerun) {

@@ -45,6 +45,15 @@ void add_memory(const TrainingJob& job, Rows& rows) {
   if (job.strategy.ranks() > 1) rows.push_back({"memory of all ranks", fmt::format("{}, at least", print_bytes(all))});
 }
 
+void add_device_memory(const TrainingJob& job, Rows& rows) {
+  if (job.device_memory_bytes == MemoryLedger::unlimited) return;
+  const std::string full = ranks_without_room(job);
+  rows.push_back({fmt::format("fit in {} each", print_bytes(job.device_memory_bytes)),
+                  full.empty()
+                      ? fmt::format("all of {}, at least by what has a form", counted(job.strategy.ranks(), "rank"))
+                      : fmt::format("of {} these do not: {}", counted(job.strategy.ranks(), "rank"), full)});
+}
+
 /// "yes", or why not; the oracle beside it is left out.
 std::string fits(const TrainingJob& job, std::int64_t machine_bytes) {
   try {
@@ -81,6 +90,7 @@ std::string dry_run(const RunCase& one, std::int64_t machine_bytes) {
   rows.push_back(
       {"parameters", fmt::format("{} ({:.1f} billion)", parameters, 1e-9 * static_cast<double>(parameters))});
   add_memory(job, rows);
+  add_device_memory(job, rows);
   rows.push_back({"fits here", fits(job, machine_bytes)});
   add_traffic(job, rows);
   if (const auto bubble = predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches);

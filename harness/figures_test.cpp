@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/figures.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "harness/budget.hpp"
 #include "harness/predict/memory.hpp"
+#include "harness/predict/ranks.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -78,7 +82,9 @@ TEST(Learning, ThereIsNoneWithoutALoss) {
   EXPECT_FALSE(learning(workload::load("tiny"), std::vector{step(0, {})}));
 }
 
-TrainingJob job(const char* name, Track track) { return {.workload = workload::load(name), .track = track}; }
+TrainingJob job(const char* name, Track track, const std::vector<std::string>& settings = {}) {
+  return {.workload = workload::load(name, settings), .track = track};
+}
 
 TEST(Budget, TheJudgedPartIsCutToTheTimeAllowed) {
   TrainingJob tiny = job("tiny", Track::exact);
@@ -121,10 +127,44 @@ TEST(Budget, OnManyRanksTheLargestOneCounts) {
   EXPECT_GT(footprint(many, nullptr).training, memory_needed(one).total());  // what is replicated is there more often
   many.device_memory_bytes = memory_needed(many).total();
   EXPECT_NO_THROW(refuse_too_large(many, nullptr, std::int64_t{1} << 40));
+  EXPECT_EQ(ranks_without_room(many), "");
   --many.device_memory_bytes;
   EXPECT_THROW(refuse_too_large(many, nullptr, std::int64_t{1} << 40), OutOfMemory);
   EXPECT_NO_THROW(require_threads(plan::parse_strategy("dp64")));
   EXPECT_THROW(require_threads(plan::parse_strategy("dp65")), BadInput);
+}
+
+// Stages of 3, 1 and 2 layers on data ranks of 2, 2 and 1 samples: each rank holds another number of bytes.
+TEST(Budget, TheRanksThatDoNotFitAreNamed) {
+  TrainingJob spread = job("tiny", Track::native, {"layers=6", "batch=5", "tied_head=false"});
+  spread.strategy = plan::parse_strategy("dp3 pp3 layers=3,1,2");
+  std::vector<std::int64_t> bytes;
+  for (std::int64_t r = 0; r < 9; ++r)
+    bytes.push_back(predict::rank_form(spread.workload, spread.strategy, static_cast<Rank>(r),
+                                       predict::role_bytes(spread.track), largest_batch(spread.workload))
+                        .memory.total());
+  for (const std::int64_t limit : bytes) {
+    spread.device_memory_bytes = limit;
+    std::string runs;
+    for (std::size_t r = 0; r < 9; ++r) {  // by hand: each rank that is full, and "to" within a run of them
+      if (bytes[r] <= limit) continue;
+      std::size_t last = r;
+      while (last + 1 < 9 && bytes[last + 1] > limit) ++last;
+      runs += (runs.empty() ? "" : ", ") + std::to_string(r) + (last > r ? " to " + std::to_string(last) : "");
+      r = last;
+    }
+    EXPECT_EQ(ranks_without_room(spread), runs);
+    if (runs.empty()) continue;
+    try {
+      refuse_too_large(spread, nullptr, std::int64_t{1} << 40);
+      FAIL();
+    } catch (const OutOfMemory& error) {
+      const std::string text = error.what();
+      const auto largest = std::ranges::max_element(bytes) - bytes.begin();
+      EXPECT_NE(text.find(" on rank " + std::to_string(largest) + ", more than --device-memory "), text.npos) << text;
+      EXPECT_TRUE(text.ends_with("; of 9 ranks these do not fit: " + runs)) << text;
+    }
+  }
 }
 
 TEST(Budget, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {

@@ -101,6 +101,27 @@ double Fields::number(const std::string& key) {
   return 0;
 }
 
+double Fields::number(const std::string& key, double minimum, double maximum) {
+  const ordered_json* value = find(key);
+  if (value && !value->is_number()) wrong_type(key, "a number");
+  if (!value || !value->is_number()) return minimum;
+  const auto number = value->get<double>();
+  if (number >= minimum && number <= maximum) return number;
+  report(fmt::format("\"{}\" is {:g}: {:g} to {:g} is legal", key, number, minimum, maximum));
+  return minimum;
+}
+
+std::string Fields::name(const std::string& key) {
+  const ordered_json* value = find(key);
+  if (value && !value->is_string()) wrong_type(key, "a string");
+  if (!value || !value->is_string()) return {};
+  const auto name = value->get<std::string>();
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
+  if (!name.empty() && name.size() <= 64 && std::ranges::none_of(name, control)) return name;
+  report(fmt::format("\"{}\" must be of 1 to 64 bytes without control characters", key));
+  return {};
+}
+
 const ordered_json& Fields::object(const std::string& key) {
   static const ordered_json empty = ordered_json::object();
   const ordered_json* value = find(key);

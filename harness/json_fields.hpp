@@ -32,6 +32,9 @@ class Fields {
   bool boolean(const std::string& key);
   std::int64_t integer(const std::string& key, std::int64_t minimum);
   double number(const std::string& key);
+  double number(const std::string& key, double minimum, double maximum);
+  /// Text of 1 to 64 bytes without control characters.
+  std::string name(const std::string& key);
   /// The value, which must be an object; otherwise an empty one.
   const nlohmann::ordered_json& object(const std::string& key);
   /// A list of texts.

@@ -89,7 +89,7 @@ void hold_to_forms(Record& record) {
 }
 
 std::string to_json(const Record& record) {
-  const ordered_json object = {
+  ordered_json object = {
       {"schema", record_schema},
       {"case", record.case_text},
       {"workload", record.workload},
@@ -114,6 +114,10 @@ std::string to_json(const Record& record) {
       {"rerun", record.rerun},
       {"environment", ordered_json::parse(to_json(record.environment))},
   };
+  if (record.fabric)
+    object["fabric"] = {{"name", record.fabric->name},
+                        {"latency_seconds", record.fabric->latency_seconds},
+                        {"bytes_per_second", record.fabric->bytes_per_second}};
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
@@ -150,6 +154,10 @@ Record parse_record(std::string_view json_text, std::string_view origin) {
     record.environment = parse_environment(fields.object("environment").dump(), "environment");
   } catch (const BadInput& error) {
     fields.report(error.what());
+  }
+  if (fields.has("fabric")) {
+    Fields inner(fields.object("fabric"), place + ": fabric", findings);
+    record.fabric = take_fabric(inner);
   }
   fields.finish();
 

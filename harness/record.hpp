@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "harness/environment.hpp"
+#include "harness/fabric.hpp"
 #include "harness/verdict.hpp"
 #include "kernels/core/track.hpp"
 
@@ -29,7 +31,7 @@ struct Record {
   Track track = Track::exact;
   std::string device = "cpu", transport = "threads", contract = "EXACT";
   std::int64_t delays = 0;                   ///< seed of random delays of the ranks; 0: none
-  std::vector<std::string> injections = {};  ///< faults that the communicator was told to make
+  std::vector<std::string> injections = {};  ///< what was to go wrong, as --inject takes it
   Verdict verdict = Verdict::error;
   std::string reason = {};        ///< one sentence; "" only for pass
   std::string judged = {};        ///< "full", "unchecked", or what the judged part was cut to
@@ -41,6 +43,7 @@ struct Record {
   Figures figures = {};           ///< measured; a value that is not finite is written as null
   std::string rerun = {};
   Environment environment = {};
+  std::optional<Fabric> fabric = {};  ///< that replays of figures are over; none: exchanges took what they took
 };
 
 /// NaN where it was not measured.

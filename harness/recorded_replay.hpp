@@ -6,20 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "harness/fabric.hpp"
 #include "kernels/core/span_log.hpp"
 
 namespace shardproof::harness {
-
-/// One kind of link between any two ranks. A collective takes as long as its ring algorithm (Patarasuk and Yuan 2009),
-/// a message latency + bytes / bandwidth.
-struct Fabric {
-  std::string name;
-  double latency_seconds = 0;
-  double bytes_per_second = 0;
-};
 
 struct ReplayOptions {
   /// Costs are the thread's own processor time instead of wall time: right where ranks share processors.

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/predict/bubble.hpp"
 #include "impl/plan/schedule.hpp"
 #include "impl/plan/timeline.hpp"
 #include "kernels/core/errors.hpp"
@@ -76,7 +77,7 @@ const ReplayOptions alone = {.processor_time = true};
 TEST(RecordedReplay, HasTheTimesOfTheSchedule) {
   for (const char* name : {"gpipe", "naive"})
     for (std::int64_t p = 1; p <= 8; ++p)
-      for (const std::int64_t m : {1, 2, 4, 8, 32}) {
+      for (std::int64_t m = 1; m <= 32; ++m) {
         const auto actions = schedule(name, p, m);
         const auto cost = [](std::int64_t, ActionKind kind) { return kind == ActionKind::forward ? 1000 : 2000; };
         const auto replayed = replay_recorded(Recorder(actions, cost).ranks, alone);
@@ -86,15 +87,34 @@ TEST(RecordedReplay, HasTheTimesOfTheSchedule) {
         EXPECT_NEAR(replayed.step_seconds[0], line.makespan, 1e-9);
         EXPECT_NEAR(replayed.pipeline[0].bubble_fraction(p), line.bubble_fraction(), 1e-9);
         EXPECT_NEAR(replayed.pipeline[0].bubble_overhead(p), line.bubble_overhead(), 1e-9);
+        const auto form = predict::bubble_overhead(name, p, m).value();
+        EXPECT_NEAR(replayed.pipeline[0].bubble_overhead(p), form, 1e-9) << name << " " << p << " " << m;
+        EXPECT_NEAR(replayed.pipeline[0].bubble_fraction(p), predict::bubble_fraction(form), 1e-9);
       }
 }
 
-// Each phase of gpipe takes the sum of all stages' costs and, for all but one microbatch, the largest of them again.
+// Stages of unequal cost, each of them slowed in turn, at any depth of sends: costs are whole microseconds.
 TEST(RecordedReplay, ASlowStageSetsThePace) {
-  constexpr std::int64_t p = 4, m = 6, slow = 2;
-  const auto cost = [](std::int64_t stage, ActionKind) -> std::int64_t { return stage == slow ? 3000 : 1000; };
-  const auto replayed = replay_recorded(Recorder(schedule("gpipe", p, m), cost).ranks, alone);
-  EXPECT_NEAR(replayed.pipeline[0].makespan, 2 * ((p - 1) * 1e-3 + 3e-3 + (m - 1) * 3e-3), 1e-9);
+  for (std::int64_t p = 2; p <= 8; ++p)
+    for (const std::int64_t m : {1, 2, 5, 32})
+      for (std::int64_t slow = 0; slow < p; ++slow) {
+        const auto cost = [&](std::int64_t stage, ActionKind kind) -> std::int64_t {
+          return (kind == ActionKind::forward ? 1000 + 70 * (stage * 5 % 8) : 2100 - 30 * stage) *
+                 (stage == slow ? 3 : 1);
+        };
+        std::vector<predict::StageSeconds> stages;
+        for (std::int64_t s = 0; s < p; ++s)
+          stages.push_back({1e-6 * static_cast<double>(cost(s, ActionKind::forward)),
+                            1e-6 * static_cast<double>(cost(s, ActionKind::backward))});
+        const Recorder recorded(schedule("gpipe", p, m), cost);
+        for (const std::int64_t depth : {1, 2, 40}) {
+          auto options = alone;
+          options.send_depth = depth;
+          EXPECT_NEAR(replay_recorded(recorded.ranks, options).pipeline[0].makespan, predict::gpipe_seconds(stages, m),
+                      1e-9)
+              << p << " " << m << " " << slow << " " << depth;
+        }
+      }
 }
 
 TEST(RecordedReplay, AFabricCarriesTheMessages) {

@@ -44,7 +44,9 @@ ordered_json benchmark(const Record& record, std::size_t repetitions, std::size_
   object["cpu_time"] = 0.0;
   object["time_unit"] = "ns";
   if (error) return object;
-  object["label"] = record.verdict == Verdict::pass ? record.device : record.device + ", " + record.reason;
+  std::string label = record.device;
+  if (record.fabric) label += "; replay" + over_text(record.fabric);
+  object["label"] = record.verdict == Verdict::pass ? label : label + ", " + record.reason;
   for (const auto& [name, value] : record.figures)
     if (std::isfinite(value) && name != time_figure && !object.contains(name)) object[name] = value;
   return object;

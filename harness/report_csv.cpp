@@ -70,6 +70,7 @@ std::string report_csv(const ReportData& data) {
     text("verdict", name_of(r.verdict)), text("reason", r.reason), text("judged", r.judged);
     text("digest", r.digest), whole("digest_steps", r.digest_steps), whole("compared", r.compared);
     text("rerun", r.rerun);
+    if (r.fabric) text("fabric", to_text(*r.fabric));
     const Environment& e = data.environments()[reported.environment];
     text("host", e.host), text("processor", e.processor), whole("cores", e.cores);
     text("commit", e.commit), text("dirty", e.dirty ? "true" : "false");

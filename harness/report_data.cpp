@@ -56,7 +56,7 @@ bool is_ranked(const Record& record) {
 bool comparable(const ReportedCase& a, const ReportedCase& b) {
   const auto key = [](const ReportedCase& c) {
     const Record& r = c.record;
-    return std::tie(r.workload, r.workload_hash, r.track, r.device, r.transport, c.environment);
+    return std::tie(r.workload, r.workload_hash, r.track, r.device, r.transport, r.fabric, c.environment);
   };
   return key(a) == key(b);
 }

@@ -68,7 +68,8 @@ class ReportData {
 /// A pass whose speed was measured. All others are shown, but never ranked.
 bool is_ranked(const Record& record);
 
-/// What must be equal for speeds to be compared: workload, track, device, transport and environment.
+/// What must be equal for speeds to be compared: workload, track, device, transport, fabric of replays and
+/// environment.
 bool comparable(const ReportedCase& a, const ReportedCase& b);
 
 /// The strategy without its sizes, for cases that differ in them alone: "dp2 pp4 schedule=gpipe" is "dp pp

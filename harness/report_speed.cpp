@@ -35,6 +35,11 @@ std::string efficiency_cell(std::size_t index, const Spread& efficiency, std::st
       fmt::format("{:.3f} ({:.3f} to {:.3f})", efficiency.median, efficiency.lower, efficiency.upper));
 }
 
+/// With the fabric of its replays.
+std::string device_of(const Record& record) {
+  return record.fabric ? fmt::format("{}; replay{}", record.device, over_text(record.fabric)) : record.device;
+}
+
 bool crowded(const ReportData& data, const ReportedCase& c) {
   return c.record.device == "cpu" && c.record.ranks > data.environments()[c.environment].cores;
 }
@@ -91,7 +96,7 @@ std::string charts(const ReportData& data) {
   for (std::size_t k = 0; k < std::min(groups.size(), most_charts); ++k) {
     const ReportedCase& first = data.cases()[groups[k].front()];
     const auto name =
-        fmt::format("{}, {}, {}", first.record.workload, name_of(first.record.track), first.record.device);
+        fmt::format("{}, {}, {}", first.record.workload, name_of(first.record.track), device_of(first.record));
     out += line_chart(
         "Throughput: " + name, "ranks", "tokens/s, median and quartiles",
         series_of(data, groups[k], [](const ReportedCase& c, Rate kind) { return rate_of(c.record, kind); }));
@@ -109,7 +114,7 @@ std::string rows_of(const ReportData& data, bool ranked) {
   for (std::size_t i = 0; i < data.cases().size(); ++i) {
     const ReportedCase& c = data.cases()[i];
     if (is_ranked(c.record) != ranked || std::isnan(figure_of(c.record, "tokens_per_second_median"))) continue;
-    rows += fmt::format("<tr>{}<td>{}</td><td>{}{}</td>", case_head(data, i), html::escaped(c.record.device),
+    rows += fmt::format("<tr>{}<td>{}</td><td>{}{}</td>", case_head(data, i), html::escaped(device_of(c.record)),
                         c.record.ranks, crowded(data, c) ? "*" : "");
     for (const std::string kind : {"tokens_per_second", "tokens_per_second_replay"})
       for (const char* part : {"_lower_quartile", "_median", "_upper_quartile"}) rows += cell(i, c.record, kind + part);
@@ -185,9 +190,10 @@ std::string bubble_section(const ReportData& data) {
       const auto fraction = fmt::format("bubble_{}_fraction", kind), overhead = fmt::format("bubble_{}_overhead", kind);
       const double value = figure_of(r, fraction);
       if (std::isnan(value) && std::isnan(figure_of(r, overhead))) continue;
-      rows += fmt::format("<tr>{}<td>{}</td><td>{}</td>{}{}<td>{}</td></tr>\n", case_head(data, i),
-                          html::escaped(r.device), kind, percent_cell(i, r, fraction), cell(i, r, overhead),
-                          html::bar({{"bubble", value}}, fmt::format("bubble fraction by {}", kind)));
+      rows +=
+          fmt::format("<tr>{}<td>{}</td><td>{}</td>{}{}<td>{}</td></tr>\n", case_head(data, i),
+                      html::escaped(kind == "replay" ? device_of(r) : r.device), kind, percent_cell(i, r, fraction),
+                      cell(i, r, overhead), html::bar({{"bubble", value}}, fmt::format("bubble fraction by {}", kind)));
     }
   }
   if (rows.empty()) return "";

@@ -123,8 +123,9 @@ std::string table_of(const ReportData& data) {
     const Record& first = group.front()->record;
     const bool replay = kind_of_ranking(data, group) == Rate::replay;
     text += fmt::format(
-        "{}, {}, by tokens/s ({}{})\n{}\n", first.workload, name_of(first.track),
+        "{}, {}, by tokens/s ({}{}{})\n{}\n", first.workload, name_of(first.track),
         replay ? "replay, for there are more ranks than processors" : "wall",
+        first.fabric ? "; replay" + over_text(first.fabric) : "",
         data.environments().size() < 2 ? "" : fmt::format(", environment {}", group.front()->environment + 1),
         ranking(data, group));
   }

@@ -48,19 +48,31 @@ std::vector<Row> timing(const Record& record) {
                            100 * of("time_wait_share"), 100 * of("time_copy_share"), 100 * of("time_host_share"))});
   if (record.ranks > 1)
     rows.push_back(
-        {"replay",
-         fmt::format("{:.0f} tokens/s (quartiles {:.0f} to {:.0f}) where each rank has a device, of "
-                     "{:.0f} operations with {}; {:.2f} of the wall's time",
-                     of("tokens_per_second_replay_median"), of("tokens_per_second_replay_lower_quartile"),
-                     of("tokens_per_second_replay_upper_quartile"), of("replay_operations"),
-                     of("replay_processor_time") == 1 ? "processor time" : "wall time", of("replay_over_wall"))});
+        {"replay", fmt::format("{:.0f} tokens/s (quartiles {:.0f} to {:.0f}) where each rank has a device, of "
+                               "{:.0f} operations with {}{}; {:.2f} of the wall's time",
+                               of("tokens_per_second_replay_median"), of("tokens_per_second_replay_lower_quartile"),
+                               of("tokens_per_second_replay_upper_quartile"), of("replay_operations"),
+                               of("replay_processor_time") == 1 ? "processor time" : "wall time",
+                               over_text(record.fabric), of("replay_over_wall"))});
   std::string bubble;
-  for (const char* kind : {"formula", "replay", "wall"}) {
+  for (const std::string kind : {"formula", "replay", "wall"}) {
     const double fraction = of(fmt::format("bubble_{}_fraction", kind));
     if (std::isnan(fraction)) continue;
-    bubble += fmt::format("{}{} {:.1f} %", bubble.empty() ? "" : ", ", kind, 100 * fraction);
+    bubble += fmt::format("{}{}{} {:.1f} %", bubble.empty() ? "" : ", ", kind,
+                          kind == "replay" ? over_text(record.fabric) : "", 100 * fraction);
   }
   if (!bubble.empty()) rows.push_back({"bubble", bubble + " of the pipeline's time"});
+  std::string makespan;
+  for (const std::string kind : {"formula", "replay", "wall"}) {
+    const double seconds = of("pipeline_" + kind + "_seconds");
+    if (std::isnan(seconds)) continue;
+    makespan += fmt::format("{}{}{} {:.4g} s", makespan.empty() ? "" : ", ", kind,
+                            kind == "formula"  ? " at the stages' recorded costs"
+                            : kind == "replay" ? over_text(record.fabric)
+                                               : "",
+                            seconds);
+  }
+  if (!makespan.empty()) rows.push_back({"pipeline", makespan + " a step"});
   if (const double mfu = of("mfu"); !std::isnan(mfu))
     rows.push_back(
         {"MFU", fmt::format("{:.1f} % of {:.1f} GFLOP/s a rank (f32 matmul 2048^3 on one thread, best of 10)",

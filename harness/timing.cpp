@@ -8,6 +8,7 @@
 #include "harness/peak.hpp"
 #include "harness/predict/bubble.hpp"
 #include "harness/predict/flops.hpp"
+#include "harness/recorded_replay.hpp"
 #include "harness/time_account.hpp"
 
 namespace shardproof::harness {
@@ -48,19 +49,52 @@ void add_shares(std::span<const Spans> ranks, Adder& add) {
 }
 
 void add_bubble(const std::string& kind, const std::vector<PipelinePart>& parts, std::int64_t ranks, Adder& add) {
-  std::vector<double> fractions, overheads;
+  std::vector<double> fractions, overheads, makespans;
   for (const auto& part : parts) {
+    makespans.push_back(part.makespan);
     fractions.push_back(part.bubble_fraction(ranks));
     overheads.push_back(part.bubble_overhead(ranks));
   }
   if (parts.empty()) return;
   add.one("bubble_" + kind + "_fraction", quartiles(fractions)[1]);
   add.one("bubble_" + kind + "_overhead", quartiles(overheads)[1]);
+  add.one("pipeline_" + kind + "_seconds", quartiles(makespans)[1]);
+}
+
+/// Of each step, mean costs of a microbatch on each stage, where each rank has one. Actions hold no exchange.
+std::vector<std::vector<predict::StageSeconds>> stage_seconds(std::span<const Spans> ranks, std::int64_t microbatches,
+                                                              bool processor_time) {
+  std::vector<std::vector<predict::StageSeconds>> steps(ranks[0].steps.size(),
+                                                        std::vector<predict::StageSeconds>(ranks.size()));
+  for (const Spans& rank : ranks) {
+    std::size_t step = 0;
+    for (const ActionSpan& a : rank.actions) {
+      while (step + 1 < steps.size() && a.start >= rank.steps[step].end) ++step;
+      predict::StageSeconds& stage = steps[step][static_cast<std::size_t>(a.stage)];
+      const auto took = static_cast<double>(processor_time ? a.cpu_end - a.cpu_start : a.end - a.start);
+      (a.kind == 'F' ? stage.forward : stage.backward) += 1e-9 * took / static_cast<double>(microbatches);
+    }
+  }
+  return steps;
+}
+
+/// Makespans of the pipeline part: gpipe's form at the recorded costs of its stages, and the costs.
+void add_pipeline_form(const std::vector<std::vector<predict::StageSeconds>>& steps, std::int64_t microbatches,
+                       Adder& add) {
+  std::vector<double> makespans;
+  for (const auto& stages : steps) makespans.push_back(predict::gpipe_seconds(stages, microbatches));
+  add.one("pipeline_formula_seconds", quartiles(makespans)[1]);
+  for (std::size_t s = 0; s < steps.front().size(); ++s) {
+    std::vector<double> forward, backward;
+    for (const auto& stages : steps) forward.push_back(stages[s].forward), backward.push_back(stages[s].backward);
+    add.one("pipeline_stage" + std::to_string(s) + "_forward_seconds", quartiles(forward)[1]);
+    add.one("pipeline_stage" + std::to_string(s) + "_backward_seconds", quartiles(backward)[1]);
+  }
 }
 
 }  // namespace
 
-void add_timing(const TrainingJob& job, const Trained& trained, const TimingOptions& options, Record& record) {
+void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t processors, Record& record) {
   if (trained.spans.empty() || trained.spans.front().steps.empty()) return;
   const std::span<const Spans> ranks = trained.spans;
   const auto count = std::ssize(ranks);
@@ -70,9 +104,9 @@ void add_timing(const TrainingJob& job, const Trained& trained, const TimingOpti
   add.three("step_seconds", wall);
   add_shares(ranks, add);
 
-  const bool crowded = count > options.processors;
+  const bool crowded = count > processors;
   const auto replayed =
-      replay_recorded(ranks, {.processor_time = crowded, .fabric = options.fabric, .send_depth = trained.send_depth});
+      replay_recorded(ranks, {.processor_time = crowded, .fabric = record.fabric, .send_depth = trained.send_depth});
   std::vector<double> rates, ratios;
   for (std::size_t k = 0; k < replayed.step_seconds.size(); ++k) {
     const auto step = static_cast<std::size_t>(ranks[0].steps[k].step - 1);
@@ -98,6 +132,8 @@ void add_timing(const TrainingJob& job, const Trained& trained, const TimingOpti
     add.one("bubble_formula_fraction", predict::bubble_fraction(*form));
     add.one("bubble_formula_overhead", *form);
   }
+  if (strategy.schedule == "gpipe" && count == strategy.pp)
+    add_pipeline_form(stage_seconds(ranks, strategy.microbatches, crowded), strategy.microbatches, add);
   add_bubble("replay", replayed.pipeline, count, add);
   if (!crowded) add_bubble("wall", pipeline_on_wall(ranks), count, add);
 }

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/timing.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "harness/predict/bubble.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -15,7 +20,7 @@ Record timed(const std::string& strategy, std::int64_t steps, std::int64_t proce
                   .record_spans = true};
   const Trained trained = train(job, workload::Corpus(job.workload), {});
   Record record;
-  add_timing(job, trained, {.fabric = {}, .processors = processors}, record);
+  add_timing(job, trained, processors, record);
   return record;
 }
 
@@ -52,6 +57,28 @@ TEST(Timing, BubblesOfAPipelineAreOfThreeKinds) {
     EXPECT_GT(fraction, 0) << kind;
     EXPECT_LT(fraction, 1) << kind;
   }
+}
+
+// The costs of every stage are those that the form was made of, and the replay is nowhere below them.
+TEST(Timing, TheMakespanOfGpipeIsOfThreeKinds) {
+  for (const std::int64_t processors : {3, 1}) {
+    const Record record = timed("pp3 schedule=gpipe microbatches=4", 2, processors);
+    std::vector<predict::StageSeconds> stages;
+    for (const std::string s : {"0", "1", "2"}) {
+      const auto of = [&](const char* way) { return figure_of(record, "pipeline_stage" + s + way + "_seconds"); };
+      stages.push_back({of("_forward"), of("_backward")});
+      EXPECT_GT(stages.back().forward, 0);
+      EXPECT_GT(stages.back().backward, 0);
+    }
+    const double form = figure_of(record, "pipeline_formula_seconds");
+    EXPECT_NEAR(form, predict::gpipe_seconds(stages, 4), 1e-9 * form);
+    double busiest = 0;
+    for (const auto& stage : stages) busiest = std::max(busiest, 4 * (stage.forward + stage.backward));
+    EXPECT_GE(figure_of(record, "pipeline_replay_seconds"), busiest);
+    EXPECT_EQ(std::isnan(figure_of(record, "pipeline_wall_seconds")), processors == 1);
+  }
+  EXPECT_TRUE(std::isnan(figure_of(timed("dp2 pp2 schedule=gpipe", 2, 4), "pipeline_formula_seconds")));
+  EXPECT_TRUE(std::isnan(figure_of(timed("pp2", 2, 2), "pipeline_formula_seconds")));
 }
 
 TEST(Timing, WithFewerProcessorsThanRanksTheWallHasNoBubble) {

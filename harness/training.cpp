@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <limits>
+#include <memory>
 #include <mutex>
 
 #include "harness/ledgers.hpp"
@@ -48,8 +49,8 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
   const auto rank = [&](comm::World& world) {
     const bool first = world.rank() == Rank{0};
     Device device({.rank = world.rank(), .memory_limit_bytes = job.device_memory_bytes, .poison = job.poison});
-    ImmediateQueue queue(device);
-    engine::Trainer trainer(queue, world, job.workload, job.track, plan, job.tamper);
+    const std::unique_ptr<Queue> queue = world.queue(device);
+    engine::Trainer trainer(*queue, world, job.workload, job.track, plan, job.tamper);
     MemoryPeaks peak;
     for (std::int64_t step = 1; step <= job.workload.steps; ++step) {
       if (first) stop_if_interrupted();

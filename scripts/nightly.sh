@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The long checks, and those that read clocks: every case of the suites, every planted fault, 1,000 flipped bits, random
 # strategies for SHARDPROOF_SOAK (30m), all tests under both sanitizers, one digest from three compilers' builds, long
-# runs. Prints a table and fails if a stage did. Arguments name the stages to run: scripts/nightly.sh faults soak
+# runs, pipelines beside theory. Prints a table and fails if a stage did. Arguments name the stages to run:
+# scripts/nightly.sh faults soak
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/stage.sh
@@ -54,5 +55,6 @@ stage laptop_exact build/cpu/shardproof run --workload laptop --track exact --st
 stage tidy scripts/tidy.sh --all
 stage asan sanitizer asan
 stage tsan sanitizer tsan
+stage pipeline_grid scripts/pipeline_grid.py --out "$out/pipeline_grid"
 stage bench scripts/bench.sh
 stage_table

@@ -68,7 +68,14 @@ def family(strategy):
 
 
 def places(record):
-    return record["workload"], record["workload_hash"], record["track"], record["device"], record["environment"]["host"]
+    return (record["workload"], record["workload_hash"], record["track"], record["device"], record.get("fabric"),
+            record["environment"]["host"])
+
+
+def device(record):
+    """With the fabric that its replays are over."""
+    fabric = record.get("fabric")
+    return record["device"] + (f"; replay over {fabric['name']}" if fabric else "")
 
 
 def group(records, key):
@@ -115,7 +122,7 @@ def throughput(records):
         r = members[0]
         for axis, title, label in [(rates, "Throughput", "tokens/s (median, quartiles)"),
                                    (shares, "Efficiency", "tokens/s per rank, of one rank's")]:
-            axis.set_title(f"{title}: {r['workload']}, {r['track']}, {r['device']}")
+            axis.set_title(f"{title}: {r['workload']}, {r['track']}, {device(r)}")
             axis.set_xscale("log", base=2)
             axis.set_xticks(ranks, [str(n) for n in ranks])
             axis.minorticks_off()
@@ -142,7 +149,7 @@ def bubble(records):
     shown, axes = plt.subplots(figsize=(9, 5))
     without = lambda r: [*places(r), re.sub(r"\s*\bmicrobatches=\d+", "", r["strategy"])]  # noqa: E731
     for number, members in enumerate(group(measured, without)):
-        name = f"{members[0]['workload']}, {members[0]['device']}: {without(members[0])[-1]}"
+        name = f"{members[0]['workload']}, {device(members[0])}: {without(members[0])[-1]}"
         for kind, style, marker in kinds:
             points = sorted((microbatches(r), 100 * figure(r, f"bubble_{kind}_fraction")) for r in members)
             points = [p for p in points if math.isfinite(p[1])]

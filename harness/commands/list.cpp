@@ -90,7 +90,7 @@ Rows faults() {
   for (std::size_t k = 0; k < known.size(); ++k) {
     std::string own;
     for (const comm::FaultField& field : comm::fault_fields()) {
-      if (std::ranges::find(field.faults, static_cast<comm::Fault>(k)) == field.faults.end()) continue;
+      if (field.of_calls || field.faults.empty() || !comm::takes(static_cast<comm::Fault>(k), field)) continue;
       own += fmt::format("{}{}{}{}", own.empty() ? "" : ",", field.name, field.standard.empty() ? "" : "=",
                          field.standard);
     }
@@ -102,7 +102,7 @@ Rows faults() {
 Rows fault_fields() {
   Rows rows;
   for (const comm::FaultField& field : comm::fault_fields()) {
-    std::string of;
+    std::string of = field.of_calls ? " (not slow" : "";
     for (const comm::Fault fault : field.faults)
       of += fmt::format("{}{}", of.empty() ? " (" : ", ", comm::fault_rows()[static_cast<std::size_t>(fault)].name);
     rows.push_back({"  " + field.name, field.values, field.meaning + (of.empty() ? "" : of + ")")});

@@ -40,6 +40,8 @@ struct Request {
   Disturbance disturbance;
   FolderOptions folder{true};
   std::vector<std::string> args;
+  std::string fabric_file;
+  std::optional<Fabric> fabric = {};
   bool no_check = false, dry_run = false, poison = false;
   std::optional<std::int64_t> twin_rounds = {};
   std::optional<double> seconds = {};
@@ -63,11 +65,14 @@ bool parse(std::span<const std::string> args, Request& request) {
           fmt::format("Also measure so many rounds against independent one-rank runs, as many as there are ranks: each "
                       "trains {} steps, then {} more on all of those at once",
                       steps_of_a_round, steps_of_a_round))
+      .text("--fabric", request.fabric_file, "FILE",
+            "Replays are over this fabric: a JSON object of name, latency_seconds and bytes_per_second")
       .duration("--time-budget", request.seconds, "Begin no case after so long, as 90s or 30m")
       .flag("--dry-run", request.dry_run, "Print what each case would need, and train nothing");
   disturbance.declare(options);
   if (!options.parse(args)) return false;
   request.folder.require_legal();
+  if (!request.fabric_file.empty()) request.fabric = load_fabric(request.fabric_file);
   request.cases = named.cases(request.dry_run);
   request.disturbance = disturbance.disturbance();
   for (RunCase& one : request.cases) {
@@ -89,6 +94,7 @@ std::string rerun_of(const Request& request, const RunCase& one) {
   if (request.no_check) words.push_back("--no-check");
   if (request.poison) words.push_back("--poison");
   if (request.twin_rounds) words.insert(words.end(), {"--twin", fmt::format("{}", *request.twin_rounds)});
+  if (request.fabric) words.insert(words.end(), {"--fabric", request.fabric_file});
   for (auto& word : words_of(request.disturbance, {})) words.push_back(std::move(word));
   return rerun_line(words);
 }
@@ -189,7 +195,8 @@ Measured measure(const Request& request, const RunCase& one, const Environment& 
                                .injections = request.disturbance.injections,
                                .reason = "did not end",
                                .rerun = rerun_of(request, one),
-                               .environment = here},
+                               .environment = here,
+                               .fabric = request.fabric},
                     .trained = {},
                     .failure = {}};
   Record& record = measured.record;

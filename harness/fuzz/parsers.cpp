@@ -9,6 +9,7 @@
 
 #include "harness/candidate_map.hpp"
 #include "harness/case.hpp"
+#include "harness/fabric.hpp"
 #include "harness/record.hpp"
 #include "harness/suite.hpp"
 #include "impl/comm/inject.hpp"
@@ -52,7 +53,7 @@ void as_map(std::string_view text) {
 
 }  // namespace
 
-std::array<Parser, 9> parsers() {
+std::array<Parser, 10> parsers() {
   return {{
       {"suite", [](std::string_view text) { parse_suite(text, "suite"); },
        R"({"why": "w", "cases": [{"name": "n", "why": "w", "workload": "tiny", "set": {"layers": 2}, "ranks": [1, 2],
@@ -70,6 +71,8 @@ std::array<Parser, 9> parsers() {
       {"safetensors", as_safetensors, safetensors_seed()},
       {"map", as_map,
        R"({"tensors": {"head.weight": {"from": "lm_head.weight", "transpose": true}}, "ignore": ["x*"]})"},
+      {"fabric", [](std::string_view text) { parse_fabric(text, "fabric"); },
+       R"({"name": "n", "latency_seconds": 5e-6, "bytes_per_second": 1e9})"},
   }};
 }
 

@@ -15,7 +15,7 @@ struct Parser {
   std::string seed;                 ///< a text that it takes, or nearly
 };
 
-std::array<Parser, 9> parsers();
+std::array<Parser, 10> parsers();
 
 /// Gives the text to parser `which` (modulo their number) and returns when it took or refused it as BadInput or
 /// NotSupported; any other exception leaves.

@@ -45,6 +45,12 @@ void ThreadState::pause(double seconds) {
   while (!failed && Clock::now() < end) wait(lock, failure, end);
 }
 
+bool ThreadState::goes_on() {
+  const std::lock_guard lock(mutex);
+  if (options.poll) options.poll();
+  return !failed;
+}
+
 std::string ThreadState::describe(Rank rank) const {
   switch (life[static_cast<std::size_t>(rank)]) {
     case Life::ended: return name_of(rank) + " has ended";

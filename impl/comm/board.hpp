@@ -78,6 +78,8 @@ struct ThreadState {
   void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, Clock::time_point end) const;
   /// Sleeps until `seconds` are over or a rank has failed.
   void pause(double seconds);
+  /// Whether no rank has failed. Polls.
+  bool goes_on();
   /// `rank 1, which waits in barrier 2 of axis tp (purpose x)`.
   std::string describe(Rank rank) const;
 };

@@ -16,13 +16,14 @@ namespace shardproof::comm {
 
 namespace {
 
-constexpr std::array<FaultRow, 6> rows = {{
+constexpr std::array<FaultRow, 7> rows = {{
     {"skip", "the result is left out; at=input: zero is contributed"},
     {"repeat", "all_reduce and reduce_scatter of sums: as if summed once more"},
     {"scale", "the contribution times the factor"},
     {"corrupt", "the lowest bit of one element of the contribution is flipped"},
     {"delay", "the call begins later, which must change nothing"},
     {"wrong_group", "reductions: over the other members only; all_gather, all_to_all: parts rotated"},
+    {"slow", "the rank takes factor times as long for all that it computes, which must change nothing"},
 }};
 constexpr std::array<std::string_view, 2> side_names = {"input", "output"};
 
@@ -38,6 +39,7 @@ bool acts_on(Fault fault, Kind kind) {
   const bool reduces = kind == Kind::all_reduce || kind == Kind::reduce_scatter;
   switch (fault) {
     case Fault::delay: return true;
+    case Fault::slow: return false;
     case Fault::repeat: return reduces;
     case Fault::wrong_group: return reduces || kind == Kind::all_gather || kind == Kind::all_to_all;
     default: return kind != Kind::barrier;
@@ -61,25 +63,35 @@ std::string text_of(const T& value) {
 std::vector<FaultField> make_fields() {
   const Injection standard;
   return {
-      {"axis", "dp pp tp ...", "only calls of groups along this axis of the mesh"},
-      {"kind", "a collective", "only calls of this kind: " + joined(kind_names(), " ")},
-      {"purpose", "a name", "only calls for this purpose: the last word of a line of a run's traffic table"},
+      {"axis", "dp pp tp ...", "only calls of groups along this axis of the mesh", {}, {}, true},
+      {"kind", "a collective", "only calls of this kind: " + joined(kind_names(), " "), {}, {}, true},
+      {"purpose",
+       "a name",
+       "only calls for this purpose: the last word of a line of a run's traffic table",
+       {},
+       {},
+       true},
       {"rank", "0 ...", "only this rank, of the world"},
-      {"call", "1 ...", "only the rank's k-th call of those that the other filters let through; there is no step"},
+      {"call",
+       "1 ...",
+       "only the rank's k-th call of those that the other filters let through; there is no step",
+       {},
+       {},
+       true},
       {"at",
        joined(side_names, " "),
        "of a call's two sides; left out, skip acts on the result, scale and corrupt on the contribution, if there is "
        "one",
        {},
        {Fault::skip, Fault::scale, Fault::corrupt}},
-      {"factor", "-2^21 ... 2^21", "what is multiplied by", text_of(standard.factor), {Fault::scale}},
+      {"factor",
+       "-2^21 ... 2^21",
+       "what is multiplied by: elements; of slow, 1 to 1000, the time",
+       text_of(standard.factor),
+       {Fault::scale, Fault::slow}},
       {"element", "0 ...", "modulo the number of elements", text_of(standard.element), {Fault::corrupt}},
       {"ms", "0 ... 1e6", "milliseconds", text_of(standard.ms), {Fault::delay}},
   };
-}
-
-bool takes(Fault fault, const FaultField& field) {
-  return field.faults.empty() || std::ranges::find(field.faults, fault) != field.faults.end();
 }
 
 class Parser {
@@ -160,7 +172,10 @@ class Parser {
     }
     if (key == "call") number<std::int64_t>(key, value, 1, most, "a whole number from 1", injection_.call.emplace());
     if (key == "element") number<std::int64_t>(key, value, 0, most, "a whole number from 0", injection_.element);
-    if (key == "factor") number(key, value, -0x1p21, 0x1p21, "a number of at most 2^21", injection_.factor);
+    if (key == "factor" && injection_.fault == Fault::slow)
+      number(key, value, 1.0, 1000.0, "1 to 1000", injection_.factor);
+    else if (key == "factor")
+      number(key, value, -0x1p21, 0x1p21, "a number of at most 2^21", injection_.factor);
     if (key == "ms") number(key, value, 0.0, 1e6, "0 to 1e6", injection_.ms);
   }
 
@@ -181,8 +196,14 @@ std::span<const FaultField> fault_fields() {
   return fields;
 }
 
+bool takes(Fault fault, const FaultField& field) {
+  if (field.of_calls) return fault != Fault::slow;
+  return field.faults.empty() || std::ranges::find(field.faults, fault) != field.faults.end();
+}
+
 NoCallMatched::NoCallMatched(const Injection& injection)
-    : BadInput("--inject " + to_text(injection) + ": no call matched") {}
+    : BadInput("--inject " + to_text(injection) +
+               (injection.fault == Fault::slow ? ": it computes on no queue" : ": no call matched")) {}
 
 std::vector<Injection> parse_injections(const std::vector<std::string>& specs, std::int64_t ranks) {
   std::vector<std::string> findings;
@@ -209,7 +230,7 @@ std::string to_text(const Injection& injection) {
   if (injection.rank) field("rank", *injection.rank);
   if (injection.call) field("call", *injection.call);
   if (injection.at) field("at", side_names[static_cast<std::size_t>(*injection.at)]);
-  if (injection.fault == Fault::scale) field("factor", injection.factor);
+  if (injection.fault == Fault::scale || injection.fault == Fault::slow) field("factor", injection.factor);
   if (injection.fault == Fault::corrupt) field("element", injection.element);
   if (injection.fault == Fault::delay) field("ms", injection.ms);
   return text.str();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults for judges to find, planted between a technique and its transport (`--inject`).
+// Faults for judges to find, planted between a technique and its transport, and slow ranks (`--inject`).
 #pragma once
 
 #include <atomic>
@@ -27,6 +27,7 @@ enum class Fault : std::uint8_t {
   corrupt,  ///< lowest bit of `element` of the contribution flipped
   delay,    ///< begins `ms` later, or when another rank has failed
   wrong_group,  ///< reductions: over the others only (not sum: over itself only); all_gather, all_to_all: parts rotated
+  slow,         ///< of no call: all kernels of the rank but exchanges take `factor` times as long (slow_queue)
 };
 enum class Side : std::uint8_t { input, output };
 
@@ -52,12 +53,14 @@ struct FaultField {
   std::string name, values, meaning;
   std::string standard = {};       ///< "" where leaving it out means any, or what the meaning says
   std::vector<Fault> faults = {};  ///< that have it; empty: all of them
+  bool of_calls = false;           ///< a filter of calls: also not of slow
 };
 /// In the enum's order.
 std::span<const FaultRow> fault_rows();
 std::span<const FaultField> fault_fields();
+bool takes(Fault fault, const FaultField& field);
 
-/// A run ended well, yet an injection met no call: it has shown nothing.
+/// A run ended well, yet an injection met no call (slow: no rank that computes): it has shown nothing.
 struct NoCallMatched : BadInput {
   explicit NoCallMatched(const Injection& injection);
 };
@@ -70,10 +73,13 @@ std::string to_text(const Injection& injection);
 /// Plants injections in the channels of one rank, which it outlives.
 class Injector {
  public:
-  /// `pause` sleeps for so many seconds, or until the world has failed.
-  Injector(const std::vector<Injection>& injections, Rank rank, std::function<void(double)> pause);
+  /// `pause` sleeps for so many seconds, or until the world has failed; `goes_on`: it has not. Both may throw.
+  Injector(const std::vector<Injection>& injections, Rank rank, std::function<void(double)> pause,
+           std::function<bool()> goes_on);
   std::unique_ptr<Channel> wrap(std::unique_ptr<Channel> channel);
-  /// How many calls injection i has met.
+  /// As World::queue. Factors of several injections are multiplied.
+  std::unique_ptr<Queue> queue(Device& device);
+  /// How many calls injection i has met; of slow, how many queues.
   std::int64_t hits(std::size_t i) const { return hits_[i]; }
   void pause(double seconds) const { pause_(seconds); }
   /// The injections that this call meets, counted. Thread-safe.
@@ -83,6 +89,7 @@ class Injector {
   const std::vector<Injection>& injections_;
   const Rank rank_;
   const std::function<void(double)> pause_;
+  const std::function<bool()> goes_on_;
   std::vector<std::atomic<std::int64_t>> seen_, hits_;
 };
 

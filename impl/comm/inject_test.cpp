@@ -18,7 +18,7 @@ TEST(Injection, TextGoesBothWays) {
   for (const std::string text :
        {"skip", "skip:at=input", "repeat:kind=reduce_scatter", "scale:axis=tp,factor=0.5", "delay:rank=2,ms=12.5",
         "corrupt:axis=tp,kind=all_reduce,purpose=mlp_row_output,rank=1,call=3,at=output,element=5",
-        "wrong_group:call=1"}) {
+        "wrong_group:call=1", "slow:rank=1,factor=3", "slow:factor=1.5"}) {
     const auto once = to_text(parse_injections({text}, 3)[0]);
     EXPECT_EQ(to_text(parse_injections({once}, 3)[0]), once);
     EXPECT_TRUE(once.starts_with(text)) << once;
@@ -30,13 +30,15 @@ TEST(Injection, TextGoesBothWays) {
 
 TEST(Injection, EveryFindingAtOnce) {
   const auto text = error_of<BadInput>([] {
-    parse_injections(
-        {"corupt", "skip:kind=reduce,rank=4,call=0", "corrupt:elment=1,element=x,element=2,at=", "scale:ms=3",
-         "repeat:kind=send", "delay:", "delay:ms=1,", "scale:factor=1e9", "delay:ms=nan", "skip:at=both"},
-        4);
+    parse_injections({"slow:factor=0.5", "slow:axis=tp,factor=1001", "slow:call=1", "corupt",
+                      "skip:kind=reduce,rank=4,call=0", "corrupt:elment=1,element=x,element=2,at=", "scale:ms=3",
+                      "repeat:kind=send", "delay:", "delay:ms=1,", "scale:factor=1e9", "delay:ms=nan", "skip:at=both"},
+                     4);
   });
   for (const std::string line :
-       {"--inject corupt: fault \"corupt\": one of skip repeat scale corrupt delay wrong_group",
+       {"--inject corupt: fault \"corupt\": one of skip repeat scale corrupt delay wrong_group slow",
+        "--inject slow:factor=0.5: factor \"0.5\": 1 to 1000", "factor \"1001\": 1 to 1000",
+        "axis \"tp\": no parameter of slow", "call \"1\": no parameter of slow",
         "kind \"reduce\": one of all_reduce reduce_scatter", "rank \"4\": 0 to 3", "call \"0\": a whole number from 1",
         "unknown field \"elment\": did you mean \"element\"?", "element \"x\": a whole number from 0",
         "element \"2\": given twice", "at \"\": a value is missing", "ms \"3\": no parameter of scale",
@@ -44,7 +46,7 @@ TEST(Injection, EveryFindingAtOnce) {
         "factor \"1e9\": a number of at most 2^21", "ms \"nan\"", "at \"both\": one of input output"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\nin\n" << text;
   }
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 14);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 18);
 }
 
 /// Each rank's tensor of (rank + 1) * {1, 10, 100, 1000}, all-reduced over three ranks. Results by rank.

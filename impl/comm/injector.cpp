@@ -8,6 +8,7 @@
 
 #include "impl/comm/element.hpp"
 #include "impl/comm/inject.hpp"
+#include "impl/comm/slow_queue.hpp"
 
 namespace shardproof::comm {
 
@@ -28,6 +29,7 @@ std::optional<Side> side_of(const Injection& injection, const Group& group, cons
   const bool reduces = call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter;
   switch (injection.fault) {
     case Fault::delay: return Side::input;
+    case Fault::slow: return std::nullopt;
     case Fault::repeat:
       return reduces && call.op == Operator::sum && group.size() > 1 ? std::optional(Side::output) : std::nullopt;
     case Fault::wrong_group: {
@@ -184,16 +186,30 @@ class InjectedChannel final : public Channel {
 
 }  // namespace
 
-Injector::Injector(const std::vector<Injection>& injections, Rank rank, std::function<void(double)> pause)
+Injector::Injector(const std::vector<Injection>& injections, Rank rank, std::function<void(double)> pause,
+                   std::function<bool()> goes_on)
     : injections_(injections),
       rank_(rank),
       pause_(std::move(pause)),
+      goes_on_(std::move(goes_on)),
       seen_(injections.size()),
       hits_(injections.size()) {}
 
 std::unique_ptr<Channel> Injector::wrap(std::unique_ptr<Channel> channel) {
   if (injections_.empty()) return channel;
   return std::make_unique<InjectedChannel>(std::move(channel), *this);
+}
+
+std::unique_ptr<Queue> Injector::queue(Device& device) {
+  double factor = 1;
+  for (std::size_t i = 0; i < injections_.size(); ++i) {
+    const auto own = static_cast<std::int64_t>(rank_);
+    if (injections_[i].fault != Fault::slow || injections_[i].rank.value_or(own) != own) continue;
+    factor *= injections_[i].factor;
+    ++hits_[i];
+  }
+  if (factor == 1) return std::make_unique<ImmediateQueue>(device);
+  return std::make_unique<SlowQueue>(device, factor, goes_on_);
 }
 
 std::vector<const Injection*> Injector::meet(const Group& group, const Call& call) {

@@ -21,11 +21,16 @@ namespace {
 class ThreadWorld final : public World {
  public:
   ThreadWorld(ThreadState& state, Rank rank, const std::vector<Injection>& injections)
-      : state_(state), rank_(rank), injector_(injections, rank, [&state](double seconds) { state.pause(seconds); }) {}
+      : state_(state),
+        rank_(rank),
+        injector_(
+            injections, rank, [&state](double seconds) { state.pause(seconds); },
+            [&state] { return state.goes_on(); }) {}
 
   Rank rank() const override { return rank_; }
   std::int64_t size() const override { return std::ssize(state_.life); }
   TrafficLedger& traffic() override { return traffic_; }
+  std::unique_ptr<Queue> queue(Device& device) override { return injector_.queue(device); }
   const Injector& injector() const { return injector_; }
 
   Communicator communicator(std::string axis, std::vector<Rank> members, std::string channel) override {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ class World {
   /// meet by (axis, members, channel); calls on different channels are independent of each other.
   virtual Communicator communicator(std::string axis, std::vector<Rank> members, std::string channel) = 0;
   virtual TrafficLedger& traffic() = 0;
+  /// What this rank computes on; immediate, and slow where an injection says so.
+  virtual std::unique_ptr<Queue> queue(Device& device) = 0;
 
   /// The group of all ranks, axis "world".
   Communicator all(std::string channel);

@@ -10,7 +10,7 @@ import time
 import jsonschema
 
 import binary
-from binary import INCONCLUSIVE, INTERRUPTED, PASS, SOURCE, USAGE, Cli
+from binary import INCONCLUSIVE, INTERRUPTED, OUT_OF_MEMORY, PASS, SOURCE, USAGE, Cli
 
 FAILED = 1
 CASE = "tiny layers=1 | {} | {} ranks | exact | cpu | threads"
@@ -194,6 +194,76 @@ class Runs(Cli):
         self.assertRegex(self.run_tiny(*twin, "6", "--out", "six").stdout, r"median of 6 rounds; .* holds the true one at 95 %")
         self.run_tiny("--strategy", "dp2", "--twin", "2", code=USAGE, says="--set batch=6 has one")
 
+    def test_what_a_replay_is_over_is_said_wherever_it_is_shown(self):
+        self.write("f.json", '{"name": "slow, 1 s", "latency_seconds": 1, "bytes_per_second": 1e9}')
+        case = ["--strategy", "pp2 schedule=gpipe microbatches=2", "--steps", "3"]
+        said = self.run_tiny(*case, "--fabric", "f.json", "--out", "slow").stdout
+        over = "over slow, 1 s (1e+06 us, 1 GB/s)"
+        self.assertRegex(said, rf"replay .* with (processor|wall) time {re.escape(over)}; ")
+        self.assertIn(f"replay {over} ", next(line for line in said.splitlines() if line.startswith("bubble ")))
+        self.assertIn(over, (self.folder / "slow/report.html").read_text())
+        (record,) = self.records("slow")
+        self.assertEqual(record["fabric"], {"name": "slow, 1 s", "latency_seconds": 1, "bytes_per_second": 1e9})
+        # The last stage takes two messages, and then the first one another, each of a second.
+        self.assertGreater(record["figures"]["pipeline_replay_seconds"], 3)
+        self.expect(PASS, *shlex.split(record["rerun"])[1:], "--out", "again")
+        self.assertEqual(self.records("again")[0]["fabric"], record["fabric"])
+        plain = self.run_tiny(*case, "--out", "plain").stdout
+        self.assertNotIn("over slow", plain)
+        self.assertNotIn("fabric", self.records("plain")[0])
+        self.expect(PASS, "validate", "slow", "plain")
+        both = self.expect(PASS, "report", "slow", "plain", "--out", "both").stdout
+        self.assertIn(f"; replay {over})", both)
+
+    def test_wrong_fabrics_are_refused_before_anything_runs(self):
+        self.write("bad.json", '{"name": 3, "latency_seconds": -1, "bytes": 1}')
+        self.refuse("--fabric", "bad.json", says=['bad.json: "name" must be', '"latency_seconds" is -1: 0 to 1 is legal',
+                                                  '"bytes_per_second" is missing', 'unknown key "bytes"'])
+        self.refuse("--fabric", "none.json", says="cannot read 'none.json'")
+
+    def test_a_slow_rank_changes_time_alone(self):
+        case = ["--strategy", "pp2 schedule=gpipe microbatches=2", "--track", "exact"]
+        self.run_tiny(*case, "--out", "plain")
+        self.run_tiny(*case, "--inject", "slow:rank=1,factor=3", "--out", "slow")
+        (plain,), (slow,) = self.records("plain"), self.records("slow")
+        self.assertEqual(slow["digest"], plain["digest"])
+        self.assertEqual(slow["injections"], ["slow:rank=1,factor=3"])
+        self.assertIn("--inject slow:rank=1,factor=3", slow["rerun"])
+        self.run_tiny(*case, "--inject", "slow:rank=2", code=USAGE, says='rank "2": 0 to 1')
+
+    def test_a_signal_reaches_a_rank_that_spins(self):
+        process = self.start_long_run("out", "--strategy", "dp2", "--timeout", "1e5", "--inject", "slow:rank=1,factor=1000")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED, errors)
+
+    def test_what_dp4_has_no_room_for_fits_with_pp4_and_tp4(self):
+        model = ["--set", "hidden=192", "--set", "layers=4"]
+        fit = [*model, "--device-memory", "6M"]
+        for strategy in ["pp4", "tp4"]:
+            self.run_tiny(*fit, "--strategy", strategy, "--out", strategy)
+            self.assertEqual(self.records(strategy)[0]["verdict"], "pass")
+            dry = self.run_tiny(*fit, "--strategy", strategy, "--dry-run").stdout
+            self.assertRegex(dry, r"fit in 6.00 MiB each +all of 4 ranks")
+        self.refuse_memory(*fit, says=["parameters 1.96 MiB", "optimizer state 3.92 MiB", "on rank 0, more than --device-memory 6.00 MiB",
+                                       "of 4 ranks these do not fit: 0 to 3"])
+        dry = self.run_tiny(*fit, "--strategy", "dp4", "--dry-run").stdout
+        self.assertRegex(dry, r"fit in 6.00 MiB each +of 4 ranks these do not: 0 to 3\n")
+        # By its forms it fits; what is really allocated does not.
+        free = self.run_tiny(*model, "--strategy", "dp4", "--no-check", "--out", "free")
+        self.assertIn("total peak", free.stdout)
+        ledgers = self.records("free")[0]["ledgers"]
+        peak = max(count for name, count in ledgers.items() if name.endswith("memory_total_peak_bytes"))
+        less = [*model, "--strategy", "dp4", "--no-check", "--out", "full", "--device-memory", str(peak - 1)]
+        self.run_tiny(*less, code=OUT_OF_MEMORY)
+        categories = "parameter|gradient|optimizer_state|activation|workspace|communication"
+        self.assertRegex(self.records("full")[0]["reason"],
+                         rf"^rank \d: ({categories}) '.+' asks for \d+ bytes with \d+ in use; the device has {peak - 1}$")
+
+    def refuse_memory(self, *args, says):
+        self.run_tiny(*args, "--strategy", "dp4", "--out", "refused", code=OUT_OF_MEMORY, says=says)
+        self.assertFalse((self.folder / "refused").exists())
+
     def test_a_failure_is_said_once(self):
         done = self.run_tiny("--track", "exact", "--strategy", "dp2", "--inject", "scale:purpose=gradient", "--out", "out", code=FAILED)
         reason = self.records("out")[0]["reason"]
@@ -206,7 +276,7 @@ class Plans(Cli):
     def test_faults_are_listed_with_their_fields(self):
         text = self.expect(PASS, "list", "--faults").stdout
         for words in ["scale +at,factor=2 ", "corrupt +at,element=0 ", "delay +ms=1 ", "wrong_group ", "purpose +a name ",
-                      "call +1 ", r"factor .*\(scale\)", "as scale:axis=dp,kind=all_reduce,rank=1,call=2"]:
+                      "call +1 ", r"factor .*\(scale, slow\)", "slow +factor=2 ", r"call .*\(not slow\)", "as scale:axis=dp,kind=all_reduce,rank=1,call=2"]:
             self.assertRegex(text, words)
         for command in ["run", "check"]:
             self.assertIn("list --faults", " ".join(self.expect(PASS, command, "--help").stdout.split()))
