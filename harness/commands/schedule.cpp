@@ -100,7 +100,8 @@ ExitCode run(std::span<const std::string> args) {
   if (*ranks > most_actions / *microbatches)
     throw BadInput(fmt::format("--ranks {} --microbatches {}: their product may be at most {}", *ranks, *microbatches,
                                most_actions));
-  const plan::Schedule schedule = generator.generate({.ranks = *ranks, .microbatches = *microbatches});
+  const plan::Schedule schedule =
+      plan::generate(generator, {.ranks = *ranks, .microbatches = *microbatches, .chunks = generator.chunks});
   if (!picture) {
     fmt::print("{}", plan::print(schedule));
     return ExitCode::pass;

@@ -32,7 +32,8 @@ TEST(Bubble, GpipeOfUnequalStages) {
 
 // With 1 to 3 units for F and, of each, I and W: sums of small integers, so exact but for the quotients.
 TEST(Bubble, EqualsTheReplayOfEverySchedule) {
-  for (const auto* generator : plan::schedules())
+  for (const auto* generator : plan::schedules()) {
+    if (!generator->runs) continue;
     for (std::int64_t p = 1; p <= 8; ++p)
       for (std::int64_t m = 1; m <= 32; ++m) {
         const auto line = plan::timeline(generator->generate({.ranks = p, .microbatches = m}), {1, 2, 3});
@@ -41,6 +42,7 @@ TEST(Bubble, EqualsTheReplayOfEverySchedule) {
         EXPECT_NEAR(line.bubble_overhead(), *form, 1e-9) << generator->name << " " << p << " " << m;
         EXPECT_NEAR(line.bubble_fraction(), bubble_fraction(*form), 1e-9);
       }
+  }
 }
 
 }  // namespace

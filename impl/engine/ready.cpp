@@ -15,9 +15,11 @@ Ready::Ready(const std::vector<plan::Action>& actions, ParameterStore& store)
     if (!slot.gradient) continue;
     std::size_t last = actions.size() - 1;
     for (std::size_t i = actions.size(); i-- > 0;) {
-      const auto& [stage, kind, microbatch] = actions[i];
-      const bool adds = kind == ActionKind::backward || kind == ActionKind::backward_weight;
-      const auto touches = [&, s = stage](const plan::Site& site) { return site.part != "none" && site.stage == s; };
+      const plan::Action& action = actions[i];
+      const bool adds = action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight;
+      const auto touches = [&, s = action.stage](const plan::Site& site) {
+        return site.part != "none" && site.stage == s;
+      };
       if (!adds || std::ranges::none_of(slot.layout->sites, touches)) continue;
       last = i;
       break;

@@ -39,7 +39,9 @@ void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram&
                    const std::function<void(const plan::Action&)>& done) {
   using plan::ActionKind;
   for (const auto& action : actions) {
-    const auto [stage, kind, microbatch] = action;
+    const auto [stage, kind, microbatch, slice] = action;
+    if (slice != plan::Action::whole)
+      throw NotSupported("pipeline: " + plan::print(action) + ": slices are not executed");
     if (kind == ActionKind::update)
       throw NotSupported("pipeline: " + plan::print(action) + ": updates inside of a schedule are not executed");
     const Way way = kind == ActionKind::forward ? Way::forward : Way::backward;

@@ -2,217 +2,251 @@
 #include "impl/plan/checker.hpp"
 
 #include <algorithm>
-#include <deque>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
-#include <tuple>
+#include <span>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "impl/plan/schedule_messages.hpp"
+#include "impl/plan/weight_versions.hpp"
 
 namespace shardproof::plan {
 namespace {
 
 using enum ActionKind;
 
-bool backs_inputs(const Action& a) { return a.kind == backward_input || a.kind == backward; }
-bool backs_weights(const Action& a) { return a.kind == backward_weight || a.kind == backward; }
-
 /// B counts as I and W.
-std::vector<Action> parts_of(const Action& a) {
-  if (a.kind != backward) return {a};
-  return {{a.stage, backward_input, a.microbatch}, {a.stage, backward_weight, a.microbatch}};
+std::span<const ActionKind> parts_of(ActionKind kind) {
+  static constexpr std::array all = {forward, backward_input, backward_weight, update};
+  if (kind == backward) return std::span(all).subspan(1, 2);
+  return std::span(all).subspan(kind == update ? 3 : static_cast<std::size_t>(kind), 1);
 }
 
-/// What a part of an action must come after, on its own rank.
-std::optional<ActionKind> before(ActionKind kind) {
-  switch (kind) {
-    case backward_input: return forward;
-    case backward_weight: return backward_input;
-    case update: return backward_weight;
-    default: return std::nullopt;
+Action with(Action action, ActionKind kind) {
+  action.kind = kind;
+  return action;
+}
+
+std::size_t actions_of(const Schedule& schedule) {
+  std::size_t count = 0;
+  for (const auto& actions : schedule.ranks) count += actions.size();
+  return count;
+}
+
+/// Which rank has which part of a unit. Of extents far beyond the actions, which cannot be complete, only those there.
+class Seen {
+ public:
+  Seen(const ScheduleExtent& extent, std::size_t actions) : extent_(extent) {
+    const auto units =
+        static_cast<unsigned __int128>(extent.stages) * static_cast<unsigned __int128>(extent.microbatches) * slices();
+    if (units <= actions) dense_.resize(static_cast<std::size_t>(3 * units), -1);
+    is_dense_ = units <= actions;
   }
-}
 
-using Key = std::tuple<std::int64_t, ActionKind, std::int64_t>;
-Key key_of(const Action& a) { return {a.stage, a.kind, a.microbatch}; }
+  std::int64_t slices() const { return extent_.slices == 0 ? 1 : extent_.slices; }
+
+  /// The rank that has it already; -1 and noted where none has.
+  std::int64_t note(const Action& part, std::int64_t rank) {
+    std::int64_t& there = is_dense_ ? dense_[at(part)] : sparse_.try_emplace(key(part), -1).first->second;
+    if (there >= 0) return there;
+    there = rank;
+    ++count_;
+    return -1;
+  }
+  std::int64_t rank_of(const Action& part) const {
+    if (is_dense_) return dense_[at(part)];
+    const auto found = sparse_.find(key(part));
+    return found == sparse_.end() ? -1 : found->second;
+  }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::size_t at(const Action& a) const {
+    const auto unit = (a.stage * extent_.microbatches + a.microbatch) * slices() + std::max<std::int64_t>(a.slice, 0);
+    return static_cast<std::size_t>(3 * unit + static_cast<std::int64_t>(a.kind));
+  }
+  using Key = std::array<std::int64_t, 4>;
+  static Key key(const Action& a) { return {a.stage, a.microbatch, a.slice, static_cast<std::int64_t>(a.kind)}; }
+
+  ScheduleExtent extent_;
+  bool is_dense_ = false;
+  std::vector<std::int64_t> dense_;
+  std::map<Key, std::int64_t> sparse_;
+  std::uint64_t count_ = 0;
+};
 
 class Completeness {
  public:
-  Completeness(const Schedule& schedule, std::int64_t stages, std::int64_t microbatches)
-      : stages_(stages), microbatches_(microbatches), ranks_(static_cast<std::int64_t>(schedule.ranks.size())) {
-    for (std::int64_t rank = 0; rank < ranks_; ++rank)
-      for (const Action& action : schedule.ranks[static_cast<std::size_t>(rank)]) visit(rank, action);
+  Completeness(const Schedule& schedule, const ScheduleExtent& extent)
+      : extent_(extent), seen_(extent, actions_of(schedule)) {
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+      updates_.clear();
+      for (std::size_t at = 0; at < schedule.ranks[rank].size(); ++at)
+        visit(static_cast<std::int64_t>(rank), static_cast<std::int64_t>(at), schedule.ranks[rank][at]);
+    }
     missing();
   }
 
-  std::vector<std::string> findings() && { return std::move(findings_); }
+  std::vector<ScheduleFinding> findings() && { return std::move(findings_); }
 
  private:
-  void visit(std::int64_t rank, const Action& action) {
+  void visit(std::int64_t rank, std::int64_t at, const Action& action) {
     const auto add = [&](const std::string& text) {
-      findings_.push_back(fmt::format("rank {}: {} {}", rank, print(action), text));
+      findings_.push_back({rank, at, fmt::format("{} {}", print(action), text)});
     };
-    if (action.stage < 0 || action.stage >= stages_)
-      return add(fmt::format("is of stage {} of {}", action.stage, stages_));
-    if (action.microbatch < 0 || action.microbatch >= microbatches_)
-      return add(fmt::format("is of microbatch {} of {}", action.microbatch, microbatches_));
-    if (const std::int64_t owner = rank_of_stage(action.stage, ranks_); owner != rank)
-      return add(fmt::format("belongs on rank {}", owner));
-    for (const Action& part : parts_of(action)) {
-      const auto needed = before(part.kind);
-      if (needed && !seen_.contains({part.stage, *needed, part.microbatch}))
-        add(fmt::format("comes before {}", print({part.stage, *needed, part.microbatch})));
-      if (!seen_.insert(key_of(part)).second)
-        add(part == action ? "is doubled" : fmt::format("doubles {}", print(part)));
+    if (action.stage < 0 || action.stage >= extent_.stages)
+      return add(fmt::format("is of stage {} of {}", action.stage, extent_.stages));
+    if (action.microbatch < 0 || action.microbatch >= extent_.microbatches)
+      return add(fmt::format("is of microbatch {} of {}", action.microbatch, extent_.microbatches));
+    homes_.try_emplace(action.stage, rank);
+    if (action.kind == update) return visit_update(rank, action, add);
+    if (action.slice == Action::whole && extent_.slices > 0)
+      return add(fmt::format("is of a whole sequence, where others are cut in {} slices", extent_.slices));
+    if (action.slice >= std::max<std::int64_t>(extent_.slices, 0) && action.slice != Action::whole)
+      return add(fmt::format("is of slice {} of {}", action.slice, extent_.slices));
+    for (const ActionKind kind : parts_of(action.kind)) {
+      const Action part = with(action, kind);
+      if (kind != forward) {
+        const Action before = with(action, kind == backward_input ? forward : backward_input);
+        need(rank, before, add);
+      }
+      if (Action other = part; later_slice(other)) need(rank, other, add);
+      if (seen_.note(part, rank) >= 0) add(kind == action.kind ? "is doubled" : fmt::format("doubles {}", print(part)));
     }
+  }
+
+  void visit_update(std::int64_t rank, const Action& action, const auto& add) {
+    for (std::int64_t slice = 0; slice < seen_.slices(); ++slice)
+      need(rank, {action.stage, backward_weight, action.microbatch, extent_.slices == 0 ? Action::whole : slice}, add);
+    if (!updates_.insert({action.stage, action.microbatch}).second) add("is doubled");
+  }
+
+  void need(std::int64_t rank, const Action& before, const auto& add) const {
+    const std::int64_t there = seen_.rank_of(before);
+    if (there < 0) add(fmt::format("comes before {}", print(before)));
+    if (there >= 0 && there != rank) add(fmt::format("belongs on rank {}, where {} is", there, print(before)));
+  }
+
+  /// The slice that F or I of this one comes after; false where there is none.
+  bool later_slice(Action& part) const {
+    if (part.slice == Action::whole || part.kind == backward_weight) return false;
+    part.slice += part.kind == forward ? -1 : 1;
+    return part.slice >= 0 && part.slice < extent_.slices;
   }
 
   void missing() {
     constexpr std::uint64_t shown = 10;
-    std::uint64_t present = 0;
-    for (const auto& [stage, kind, microbatch] : seen_) present += kind != update;
-    const std::uint64_t count = 3 * static_cast<std::uint64_t>(stages_ * microbatches_) - present;
-    std::uint64_t named = 0;
-    // Ends soon: all but `count` are present.
-    for (std::int64_t stage = 0; stage < stages_ && named < std::min(count, shown); ++stage)
-      for (std::int64_t m = 0; m < microbatches_ && named < std::min(count, shown); ++m)
-        for (const ActionKind kind : {forward, backward_input, backward_weight}) {
-          if (seen_.contains({stage, kind, m}) || named == shown) continue;
-          findings_.push_back(
-              fmt::format("rank {}: {} is missing", rank_of_stage(stage, ranks_), print({stage, kind, m})));
-          ++named;
-        }
-    if (count > shown) findings_.push_back(fmt::format("{} more actions are missing", count - shown));
+    const auto units = static_cast<unsigned __int128>(extent_.stages) *
+                       static_cast<unsigned __int128>(extent_.microbatches) *
+                       static_cast<unsigned __int128>(seen_.slices());
+    const unsigned __int128 count = 3 * units - seen_.count();
+    const auto named = count < shown ? static_cast<std::uint64_t>(count) : shown;
+    std::uint64_t found = 0;
+    // Ends soon: all but `count` are there.
+    for (std::int64_t stage = 0; stage < extent_.stages && found < named; ++stage)
+      for (std::int64_t m = 0; m < extent_.microbatches && found < named; ++m)
+        for (std::int64_t k = 0; k < seen_.slices() && found < named; ++k)
+          for (const ActionKind kind : {forward, backward_input, backward_weight}) {
+            const Action action{stage, kind, m, extent_.slices == 0 ? Action::whole : k};
+            if (found == named || seen_.rank_of(action) >= 0) continue;
+            const auto home = homes_.find(stage);  // or that of its other parts
+            std::int64_t rank = home == homes_.end() ? ScheduleFinding::nowhere : home->second;
+            for (const ActionKind other : {forward, backward_input, backward_weight})
+              if (const auto there = seen_.rank_of(with(action, other)); there >= 0) rank = there;
+            findings_.push_back({rank, ScheduleFinding::nowhere, fmt::format("{} is missing", print(action))});
+            ++found;
+          }
+    if (count > shown) findings_.push_back({.text = fmt::format("{} more actions are missing", count - shown)});
   }
 
-  std::int64_t stages_, microbatches_, ranks_;
-  std::set<Key> seen_;
-  std::vector<std::string> findings_;
+  const ScheduleExtent extent_;
+  Seen seen_;
+  std::set<std::pair<std::int64_t, std::int64_t>> updates_;  // of the rank: stage, microbatch
+  std::unordered_map<std::int64_t, std::int64_t> homes_;     // the first rank of a stage
+  std::vector<ScheduleFinding> findings_;
 };
 
-/// Runs a complete schedule without time: each rank goes on until it waits for a message or for a receiver.
-class Messages {
- public:
-  Messages(const Schedule& schedule, std::int64_t stages)
-      : schedule_(schedule), stages_(stages), at_(schedule.ranks.size()) {}
+/// The stages of each rank in the order in which their gradients are final.
+std::vector<std::vector<std::int64_t>> ready_orders(const Schedule& schedule) {
+  std::vector<std::vector<std::int64_t>> orders;
+  for (const auto& actions : schedule.ranks) {
+    auto& order = orders.emplace_back();
+    for (auto a = actions.rbegin(); a != actions.rend(); ++a)
+      if (is_weight_backward(*a) && std::ranges::find(order, a->stage) == order.end()) order.push_back(a->stage);
+    std::ranges::reverse(order);
+  }
+  return orders;
+}
 
-  /// "" when every rank reaches its end.
-  std::string deadlock() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::int64_t rank = 0; rank < ranks(); ++rank)
-        while (step(rank)) moved = true;
+std::vector<ScheduleFinding> crossed_mirrors(const Schedule& schedule) {
+  std::vector<ScheduleFinding> found;
+  const auto orders = ready_orders(schedule);
+  for (std::size_t a = 0; a < orders.size(); ++a)
+    for (std::size_t b = a + 1; b < orders.size(); ++b) {
+      std::vector<std::int64_t> here, there;
+      const auto shared = [](const auto& with) {
+        return [&](std::int64_t stage) { return std::ranges::find(with, stage) != with.end(); };
+      };
+      std::ranges::copy_if(orders[a], std::back_inserter(here), shared(orders[b]));
+      std::ranges::copy_if(orders[b], std::back_inserter(there), shared(orders[a]));
+      if (here == there) continue;
+      found.push_back(
+          {static_cast<std::int64_t>(b), ScheduleFinding::nowhere,
+           fmt::format("finishes the gradients of stages {}, rank {} those of {}: their sums would wait for "
+                       "each other",
+                       fmt::join(there, ", "), a, fmt::join(here, ", "))});
     }
-    std::string text;
-    for (std::int64_t rank = 0; rank < ranks(); ++rank)
-      if (!finished(rank)) text += fmt::format("{} rank {} {}", text.empty() ? "" : ";", rank, wait_of(rank));
-    return text.empty() ? "" : fmt::format("deadlock with {}:{}", rule(), text);
-  }
-
- private:
-  /// Where a rank is: before its next action, or in the send after it.
-  struct Place {
-    std::size_t action = 0;
-    bool sending = false;
-  };
-  /// Messages of one direction from one rank to another arrive in the order in which they were sent.
-  using Link = std::tuple<std::int64_t, std::int64_t, bool>;  // from, to, forward
-
-  std::int64_t ranks() const { return static_cast<std::int64_t>(at_.size()); }
-  Place& place(std::int64_t rank) { return at_[static_cast<std::size_t>(rank)]; }
-  bool finished(std::int64_t rank) {
-    return place(rank).action == schedule_.ranks[static_cast<std::size_t>(rank)].size();
-  }
-  const Action& action(std::int64_t rank) {
-    return schedule_.ranks[static_cast<std::size_t>(rank)][place(rank).action];
-  }
-
-  /// The action whose message `a` needs, and the one that needs the message of `a`.
-  std::optional<Action> source(const Action& a) const {
-    if (a.kind == forward && a.stage > 0) return Action{a.stage - 1, forward, a.microbatch};
-    if (backs_inputs(a) && a.stage + 1 < stages_) return Action{a.stage + 1, backward_input, a.microbatch};
-    return std::nullopt;
-  }
-  std::optional<Action> target(const Action& a) const {
-    if (a.kind == forward && a.stage + 1 < stages_) return Action{a.stage + 1, forward, a.microbatch};
-    if (backs_inputs(a) && a.stage > 0) return Action{a.stage - 1, backward_input, a.microbatch};
-    return std::nullopt;
-  }
-  std::int64_t owner(const Action& a) const { return rank_of_stage(a.stage, static_cast<std::int64_t>(at_.size())); }
-
-  bool arrived(std::int64_t rank, const Action& from) {
-    if (owner(from) == rank) return done_.contains(key_of(from));
-    const auto& queue = undelivered_[{owner(from), rank, from.kind == forward}];
-    return !queue.empty() && queue.front() == from;
-  }
-
-  bool step(std::int64_t rank) {
-    if (finished(rank)) return false;
-    Place& at = place(rank);
-    const Action& a = action(rank);
-    if (!at.sending) {
-      if (const auto from = source(a)) {
-        if (!arrived(rank, *from)) return false;
-        if (owner(*from) != rank) undelivered_[{owner(*from), rank, from->kind == forward}].pop_front();
-      }
-      for (const Action& part : parts_of(a)) done_.insert(key_of(part));
-      const auto to = target(a);
-      at.sending = to && owner(*to) != rank;
-      if (at.sending) link_of(rank, a).push_back({a.stage, a.kind == forward ? forward : backward_input, a.microbatch});
-    } else if (static_cast<std::int64_t>(link_of(rank, a).size()) > schedule_.send_depth) {
-      return false;
-    } else {
-      at.sending = false;
-    }
-    if (!at.sending) ++at.action;
-    return true;
-  }
-
-  std::deque<Action>& link_of(std::int64_t rank, const Action& a) {
-    return undelivered_[{rank, owner(*target(a)), a.kind == forward}];
-  }
-
-  std::string rule() const {
-    return schedule_.send_depth == 0 ? "rendezvous sends" : fmt::format("sends of depth {}", schedule_.send_depth);
-  }
-  std::string wait_of(std::int64_t rank) {
-    const Action& a = action(rank);
-    if (place(rank).sending) return fmt::format("waits in {} for rank {} to receive", print(a), owner(*target(a)));
-    const Action from = *source(a);
-    const auto& queue = undelivered_[{owner(from), rank, from.kind == forward}];
-    const std::string text = fmt::format("waits in {} for {} of rank {}", print(a), print(from), owner(from));
-    return queue.empty() ? text : fmt::format("{}, which sent {} first", text, print(queue.front()));
-  }
-
-  const Schedule& schedule_;
-  std::int64_t stages_;
-  std::vector<Place> at_;
-  std::set<Key> done_;
-  std::map<Link, std::deque<Action>> undelivered_;
-};
-
-}  // namespace
-
-std::vector<std::string> findings(const Schedule& schedule, std::int64_t stages, std::int64_t microbatches) {
-  if (schedule.ranks.empty()) return {"there is no rank"};
-  auto found = Completeness(schedule, stages, microbatches).findings();
-  // Without an action that others wait for, a deadlock would only say so again.
-  if (found.empty())
-    if (auto text = Messages(schedule, stages).deadlock(); !text.empty()) found.push_back(std::move(text));
   return found;
 }
 
-std::vector<std::int64_t> peak_in_flight(const Schedule& schedule) {
-  std::vector<std::int64_t> peaks;
+}  // namespace
+
+std::vector<ScheduleFinding> prove(const Schedule& schedule, const ScheduleExtent& extent) {
+  if (schedule.ranks.empty()) return {{.text = "there is no rank"}};
+  auto found = Completeness(schedule, extent).findings();
+  if (!found.empty()) return found;  // what follows would only say it again
+  const ScheduleIndex index(schedule, extent);
+  found = weight_versions(schedule, index).findings;
+  std::ranges::move(crossed_mirrors(schedule), std::back_inserter(found));
+  if (found.empty())
+    if (auto text = deadlock(schedule, index); !text.empty()) found.push_back({.text = std::move(text)});
+  return found;
+}
+
+std::vector<std::string> texts_of(const std::vector<ScheduleFinding>& findings) {
+  std::vector<std::string> texts;
+  for (const ScheduleFinding& finding : findings)
+    texts.push_back(finding.rank < 0 ? finding.text : fmt::format("rank {}: {}", finding.rank, finding.text));
+  return texts;
+}
+
+std::vector<std::string> findings(const Schedule& schedule, std::int64_t stages, std::int64_t microbatches) {
+  return texts_of(prove(schedule, {.stages = stages, .microbatches = microbatches}));
+}
+
+std::vector<double> peak_activations(const Schedule& schedule, double after_input_backward) {
+  std::vector<double> peaks;
   for (const auto& actions : schedule.ranks) {
-    std::int64_t held = 0, peak = 0;
+    double held = 0, peak = 0;
     for (const Action& action : actions) {
-      held += (action.kind == forward) - backs_weights(action);
+      if (action.kind == forward) held += 1;
+      if (is_input_backward(action)) held -= 1 - after_input_backward;
+      if (is_weight_backward(action)) held -= after_input_backward;
       peak = std::max(peak, held);
     }
     peaks.push_back(peak);
   }
+  return peaks;
+}
+
+std::vector<std::int64_t> peak_in_flight(const Schedule& schedule) {
+  std::vector<std::int64_t> peaks;
+  for (const double peak : peak_activations(schedule, 1)) peaks.push_back(static_cast<std::int64_t>(peak));
   return peaks;
 }
 

@@ -7,17 +7,39 @@
 #include <vector>
 
 #include "impl/plan/schedule.hpp"
+#include "impl/plan/schedule_index.hpp"
 
 namespace shardproof::plan {
 
-/// Every finding, empty for a legal schedule: an action of a stage on another rank than its own; an action that is
-/// missing (of many, the first ten and their count), doubled or of a stage or microbatch that does not exist; I before
-/// F, W before I, U before W of its microbatch on one rank; where there is none of these, a deadlock with sends of the
-/// schedule's depth (each rank's blocked action named). Receives come just before, sends just after their action, and
-/// messages of one direction arrive in the order in which they were sent. U may be left out.
-std::vector<std::string> findings(const Schedule& schedule, std::int64_t stages, std::int64_t microbatches);
+/// What is wrong, and where; of what is missing, and of a deadlock, `at` is none.
+struct ScheduleFinding {
+  static constexpr std::int64_t nowhere = -1;
 
-/// The most microbatches of which a rank holds activations at once: after F, until its W (or B).
+  std::int64_t rank = nowhere, at = nowhere;  ///< at: of the rank's actions
+  std::string text;                           ///< "0B1 comes before 0F1"
+};
+
+/// Every finding, empty for a legal schedule:
+/// - an action of a stage, microbatch or slice that does not exist, that is doubled, or that is missing (of many, the
+///   first ten and their count);
+/// - F, I and W of one microbatch of a stage on several ranks; I before F, W before I, U before W on their rank; slices
+///   of F not forwards, of I not backwards in time;
+/// - weights that the schedule's rule does not give (weight_versions.hpp);
+/// - two ranks that hold the same stages (mirrors) and finish their weights' gradients in different orders, so that
+///   their sums over the copies would wait for each other;
+/// - where there is none of these, a deadlock with sends of the schedule's depth, each rank's blocked action named.
+/// Receives come just before, sends just after their action, and messages of one direction arrive in the order in which
+/// they were sent. U may be left out.
+std::vector<ScheduleFinding> prove(const Schedule& schedule, const ScheduleExtent& extent);
+/// The same of whole sequences, as "rank 0: 0B1 comes before 0F1".
+std::vector<std::string> findings(const Schedule& schedule, std::int64_t stages, std::int64_t microbatches);
+std::vector<std::string> texts_of(const std::vector<ScheduleFinding>& findings);
+
+/// The most activations that a rank holds at once, in microbatches of one stage (slices: in slices): after F, until its
+/// W (or B).
 std::vector<std::int64_t> peak_in_flight(const Schedule& schedule);
+/// The same with what is held after I as its part of an activation of a stage: in Zero Bubble's terms M_W of M_B (Qi et
+/// al. 2024, table 2).
+std::vector<double> peak_activations(const Schedule& schedule, double after_input_backward);
 
 }  // namespace shardproof::plan

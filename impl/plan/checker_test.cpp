@@ -26,8 +26,8 @@ TEST(Checker, SeveralStagesOfOneRankMeetWithoutMessages) {
 }
 
 TEST(Checker, FindsActionsOfAnotherRank) {
-  EXPECT_EQ(found("0F0,0B0,1F0\n1B0", 2, 1),
-            (Texts{"rank 0: 1F0 belongs on rank 1", "rank 1: 1B0 comes before 1F0", "rank 1: 1F0 is missing"}));
+  EXPECT_EQ(found("0F0,0B0,1F0\n1B0", 2, 1), (Texts{"rank 1: 1B0 belongs on rank 0, where 1F0 is"}));
+  EXPECT_EQ(found("0F0,0I0\n1F0,1B0,0W0", 2, 1), (Texts{"rank 1: 0W0 belongs on rank 0, where 0I0 is"}));
 }
 
 TEST(Checker, FindsDoubledActions) {
@@ -84,6 +84,53 @@ TEST(Checker, DependsOnTheRuleForSends) {
 }
 
 TEST(Checker, AnEmptyScheduleIsNotLegal) { EXPECT_EQ(findings({}, 1, 1).size(), 1u); }
+
+TEST(Checker, SlicesGoForwardsInTimeAndBackAgainstIt) {
+  const auto of_two = [](std::string_view text) {
+    return texts_of(prove(parse_schedule(text), {.stages = 1, .microbatches = 1, .slices = 2}));
+  };
+  EXPECT_EQ(of_two("0F0.0,0F0.1,0B0.1,0B0.0,0U0"), Texts());
+  EXPECT_EQ(of_two("0F0.1,0F0.0,0B0.1,0B0.0"), (Texts{"rank 0: 0F0.1 comes before 0F0.0"}));
+  EXPECT_EQ(of_two("0F0.0,0F0.1,0B0.0,0B0.1"), (Texts{"rank 0: 0B0.0 comes before 0I0.1"}));
+  EXPECT_EQ(of_two("0F0.0,0F0.1,0B0.1,0U0,0B0.0"), (Texts{"rank 0: 0U0 comes before 0W0.0"}));
+  EXPECT_EQ(of_two("0F0.0,0F0.1,0B0.1,0B0.0,0F0"),
+            (Texts{"rank 0: 0F0 is of a whole sequence, where others are cut in 2 slices"}));
+  EXPECT_EQ(of_two("0F0.0,0F0.1,0F0.2,0B0.1,0B0.0"), (Texts{"rank 0: 0F0.2 is of slice 2 of 2"}));
+  EXPECT_EQ(of_two("0F0.0,0B0.0"), (Texts{"rank 0: 0B0.0 comes before 0I0.1", "rank 0: 0F0.1 is missing",
+                                          "rank 0: 0I0.1 is missing", "rank 0: 0W0.1 is missing"}));
+}
+
+TEST(Checker, MirrorsFinishTheirStagesInOneOrder) {
+  EXPECT_EQ(found("0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1", 2, 2, 1), Texts());
+  EXPECT_EQ(
+      found("0F0,1F1,1B1,0B0\n0F1,1F0,0B1,1B0", 2, 2, 1),
+      (Texts{"rank 1: finishes the gradients of stages 0, 1, rank 0 those of 1, 0: their sums would wait for each "
+             "other"}));
+}
+
+TEST(Checker, ReadsTheVersionThatTheRuleGives) {
+  const auto with = [](std::string_view text, WeightRule rule, std::int64_t stages, std::int64_t microbatches) {
+    Schedule schedule = parse_schedule(text);
+    schedule.weights = rule;
+    schedule.send_depth = 1;
+    return findings(schedule, stages, microbatches);
+  };
+  const char* const one_by_one = "0F0,0B0,0U0,0F1,0B1,0U1";
+  EXPECT_EQ(with(one_by_one, WeightRule::flushed, 1, 2),
+            (Texts{"rank 0: 0F1 comes after an update of stage 0, and its schedule flushes before updates"}));
+  EXPECT_EQ(with(one_by_one, WeightRule::stashed, 1, 2), Texts());
+  EXPECT_EQ(with("0F0,0F1,0B0,0U0,0B1,0U1\n1F0,1B0,1U0,1F1,1B1,1U1", WeightRule::vertical_sync, 2, 2), Texts());
+  EXPECT_EQ(with("0F0,0B0,0U0,0F1,0B1,0U1\n1F0,1B0,1F1,1B1,1U0,1U1", WeightRule::vertical_sync, 2, 2),
+            (Texts{"rank 1: 1F1 reads version 1 of stage 1's weights before it is written: 0 updates have been made"}));
+  // Of two microbatches an update: 0 to 3 read version 0, 4 and 5 version 1.
+  EXPECT_EQ(with("0F0,0B0,0F1,0B1,0U1,0F2,0B2,0F3,0B3,0U3,0F4,0B4,0F5,0B5,0U5", WeightRule::double_buffered, 1, 6),
+            Texts());
+  EXPECT_EQ(with("0F0,0B0,0F1,0B1,0F2,0B2,0F3,0B3,0F4,0B4,0F5,0B5,0U1,0U3,0U5", WeightRule::double_buffered, 1, 6),
+            (Texts{"rank 0: 0F4 reads version 1 of stage 0's weights before it is written: 0 updates have been made",
+                   "rank 0: 0F5 reads version 1 of stage 0's weights before it is written: 0 updates have been made"}));
+  EXPECT_EQ(with("0F0,0B0,0F1,0B1,0U1,0F2,0B2,0U2,0F3,0B3,0U3", WeightRule::double_buffered, 1, 4),
+            (Texts{"rank 0: 0F3 reads version 0 of stage 0's weights, of which versions 1 and 2 are kept"}));
+}
 
 TEST(Checker, ActivationsAreHeldUntilTheWeightsBackward) {
   EXPECT_EQ(peak_in_flight(parse_schedule("0F0,0F1,0I0,0F2,0W0,0W1,0W2\n1F0,1B0,1F1,1B1\n\n")),

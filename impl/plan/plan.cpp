@@ -14,7 +14,7 @@ Plan make_plan(const workload::Workload& workload, const Strategy& strategy) {
   require_legal(strategy, workload);
   const auto& generator = schedule_generator(strategy.schedule);
   Plan plan{strategy, mesh_of(strategy), layout(workload, strategy),
-            generator.generate({.ranks = strategy.pp, .microbatches = strategy.microbatches})};
+            generate(generator, {.ranks = strategy.pp, .microbatches = strategy.microbatches})};
   const auto wrong = findings(plan.schedule, plan.stages(), strategy.microbatches);
   if (!wrong.empty()) throw BadInput("schedule " + strategy.schedule + ": " + workload::joined(wrong, "\n"));
   return plan;

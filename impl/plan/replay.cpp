@@ -14,32 +14,57 @@ namespace shardproof::plan {
 namespace {
 
 using Indices = std::vector<std::size_t>;
+constexpr auto none = static_cast<std::size_t>(-1);
 
-// What an operation waits for: its dependencies and the one before it on its lane.
-std::vector<Indices> waits_of(std::span<const Operation> operations) {
-  std::vector<Indices> waits(operations.size());
+// Of each operation the one before it on its lane.
+Indices before_on_lanes(std::span<const Operation> operations) {
+  Indices before(operations.size(), none);
   std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> last;
   for (std::size_t k = 0; k < operations.size(); ++k) {
     const Operation& operation = operations[k];
     if (!(operation.cost >= 0)) throw BadInput(fmt::format("replay: operation {} costs {}", k, operation.cost));
-    waits[k] = operation.dependencies;
-    for (const std::size_t d : waits[k])
+    if (!(operation.latency >= 0))
+      throw BadInput(fmt::format("replay: operation {} has latency {}", k, operation.latency));
+    for (const std::size_t d : operation.dependencies)
       if (d >= operations.size())
         throw BadInput(fmt::format("replay: operation {} depends on {} of {}", k, d, operations.size()));
-    const auto [before, is_first] = last.try_emplace({operation.rank, operation.lane}, k);
-    if (!is_first) waits[k].push_back(std::exchange(before->second, k));
+    const auto [there, is_first] = last.try_emplace({operation.rank, operation.lane}, k);
+    if (!is_first) before[k] = std::exchange(there->second, k);
   }
-  return waits;
+  return before;
 }
 
+// Those that depend on each operation, one after the other.
+class Followers {
+ public:
+  explicit Followers(std::span<const Operation> operations) : first_(operations.size() + 1) {
+    for (const Operation& operation : operations)
+      for (const std::size_t d : operation.dependencies) ++first_[d + 1];
+    for (std::size_t k = 0; k < operations.size(); ++k) first_[k + 1] += first_[k];
+    all_.resize(first_.back());
+    Indices next(first_.begin(), first_.end() - 1);
+    for (std::size_t k = 0; k < operations.size(); ++k)
+      for (const std::size_t d : operations[k].dependencies) all_[next[d]++] = k;
+  }
+  std::span<const std::size_t> of(std::size_t k) const {
+    return std::span(all_).subspan(first_[k], first_[k + 1] - first_[k]);
+  }
+
+ private:
+  Indices first_, all_;
+};
+
 // Some operation is not done. Each of those waits for another of them, so a walk along the waits ends in a circle.
-std::string circle(std::span<const Operation> operations, const std::vector<Indices>& waits,
-                   const std::vector<bool>& done) {
+std::string circle(std::span<const Operation> operations, const Indices& before, const std::vector<bool>& done) {
   Indices path;
+  std::vector<bool> walked(operations.size());
   std::size_t at = static_cast<std::size_t>(std::ranges::find(done, false) - done.begin());
-  while (std::ranges::find(path, at) == path.end()) {
+  while (!walked[at]) {
+    walked[at] = true;
     path.push_back(at);
-    at = *std::ranges::find_if(waits[at], [&](std::size_t d) { return !done[d]; });
+    const auto& waits = operations[at].dependencies;
+    const auto open = std::ranges::find_if(waits, [&](std::size_t d) { return !done[d]; });
+    at = open == waits.end() ? before[at] : *open;
   }
   std::string text = "replay: operations wait for each other:";
   for (auto k = std::ranges::find(path, at); k != path.end(); ++k)
@@ -50,13 +75,13 @@ std::string circle(std::span<const Operation> operations, const std::vector<Indi
 }  // namespace
 
 std::vector<Span> replay(std::span<const Operation> operations) {
-  const auto waits = waits_of(operations);
-  std::vector<Indices> followers(operations.size());
-  std::vector<std::size_t> open(operations.size());
+  const Indices before = before_on_lanes(operations);
+  const Followers followers(operations);
+  std::vector<std::size_t> open(operations.size()), after(operations.size(), none);
   Indices ready;
   for (std::size_t k = 0; k < operations.size(); ++k) {
-    open[k] = waits[k].size();
-    for (const std::size_t d : waits[k]) followers[d].push_back(k);
+    open[k] = operations[k].dependencies.size() + (before[k] == none ? 0 : 1);
+    if (before[k] != none) after[before[k]] = k;
     if (open[k] == 0) ready.push_back(k);
   }
   std::vector<Span> spans(operations.size());
@@ -66,12 +91,15 @@ std::vector<Span> replay(std::span<const Operation> operations) {
     const std::size_t k = ready.back();
     ready.pop_back();
     done[k] = true;
-    for (const std::size_t d : waits[k]) spans[k].start = std::max(spans[k].start, spans[d].end);
-    spans[k].end = spans[k].start + operations[k].cost;
-    for (const std::size_t f : followers[k])
+    const Operation& operation = operations[k];
+    double start = before[k] == none ? 0 : spans[before[k]].end;
+    for (const std::size_t d : operation.dependencies) start = std::max(start, spans[d].end + operation.latency);
+    spans[k] = {start, start + operation.cost};
+    for (const std::size_t f : followers.of(k))
       if (--open[f] == 0) ready.push_back(f);
+    if (after[k] != none && --open[after[k]] == 0) ready.push_back(after[k]);
   }
-  if (count < operations.size()) throw BadInput(circle(operations, waits, done));
+  if (count < operations.size()) throw BadInput(circle(operations, before, done));
   return spans;
 }
 

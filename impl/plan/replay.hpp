@@ -14,6 +14,7 @@ struct Operation {
   std::int64_t rank = 0, lane = 0;
   double cost = 0;                        ///< seconds, or any unit
   std::vector<std::size_t> dependencies;  ///< indices into the list, in any direction
+  double latency = 0;                     ///< from the ends of its dependencies to its start
 };
 
 struct Span {

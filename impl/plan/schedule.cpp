@@ -2,6 +2,7 @@
 #include "impl/plan/schedule.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -15,72 +16,138 @@ namespace {
 
 constexpr std::string_view letters = "FIWBU";  // in the order of ActionKind
 constexpr std::string_view digits = "0123456789";
+constexpr std::string_view overlapped = "OVERLAP_F_B";
+// What PyTorch's files say of messages and sharded parameters; here both follow from the actions.
+constexpr std::array<std::string_view, 8> derived = {"SEND_F",  "RECV_F",  "SEND_B",      "RECV_B",
+                                                     "UNSHARD", "RESHARD", "REDUCE_GRAD", "NONE"};
 
-std::optional<Action> read_action(const Word& word, TextFindings& findings) {
-  const std::string text = workload::shortened(std::string(word.text));
-  const std::size_t end = word.text.find_first_not_of(digits);
-  if (end == 0 || end == word.text.npos) {
-    findings.add(word, fmt::format("\"{}\" is no action: they are written as 0F1, stage, kind, microbatch", text));
-    return std::nullopt;
+class Reader {
+ public:
+  explicit Reader(Columns& columns) : columns_(columns) {}
+
+  Schedule read(std::string_view text) {
+    for (const Word& line : lines_of(text)) {
+      schedule_.ranks.emplace_back();
+      columns_.emplace_back();
+      for (std::size_t begin = 0; begin < line.text.size();) {  // a line may hold millions
+        const std::size_t end = std::min(line.text.find(',', begin), line.text.size());
+        const Word word = trimmed({line.text.substr(begin, end - begin), line.line, line.column + begin});
+        if (!word.text.empty()) entry(word);
+        begin = end + 1;
+      }
+    }
+    if (schedule_.ranks.empty()) findings_.add({}, "there is no rank: each is a line");
+    findings_.throw_any("schedule");
+    return std::move(schedule_);
   }
-  const std::size_t kind = letters.find(word.text[end]);
-  const std::string_view number = word.text.substr(end + 1);
-  if (kind == letters.npos || number.empty() || number.find_first_not_of(digits) != number.npos) {
-    findings.add(
-        {word.text, word.line, word.column + end},
-        fmt::format("\"{}\" is no action: its kind must be F, I, W, B or U and be followed by a number", text));
-    return std::nullopt;
+
+ private:
+  void entry(const Word& word) {
+    if (word.text.front() == '(' && word.text.ends_with(overlapped)) return pair(word);
+    const std::size_t end = std::min(word.text.find_first_not_of(digits), word.text.size());
+    const std::string_view rest = word.text.substr(end);
+    const auto is_derived = [&](std::string_view name) {
+      return rest.starts_with(name) && rest.find_first_not_of(digits, name.size()) == rest.npos;
+    };
+    if (end > 0 && std::ranges::any_of(derived, is_derived)) return;
+    action(word, end);
   }
-  const auto stage = whole_number(word.text.substr(0, end)), microbatch = whole_number(number);
-  if (!stage || !microbatch) {
-    findings.add({word.text, word.line, word.column + (stage ? end + 1 : 0)},
-                 fmt::format("\"{}\": {} must be a whole number from 0 to 2147483648", text,
-                             stage ? "the microbatch" : "the stage"));
-    return std::nullopt;
+
+  /// "(0F1;1B0)OVERLAP_F_B"
+  void pair(const Word& word) {
+    const std::size_t close = word.text.find(')');
+    if (close + 1 + overlapped.size() != word.text.size())
+      return findings_.add(word, fmt::format("\"{}\" is no pair of actions: they are written as (0F1;1B0){}",
+                                             shortened(word), overlapped));
+    for (const Word& part : split({word.text.substr(1, close - 1), word.line, word.column + 1}, ';')) {
+      const Word one = trimmed(part);
+      action(one, std::min(one.text.find_first_not_of(digits), one.text.size()));
+    }
   }
-  return Action{*stage, static_cast<ActionKind>(kind), *microbatch};
-}
+
+  /// `end`: of the stage's digits.
+  void action(const Word& word, std::size_t end) {
+    if (end == 0 || end == word.text.size())
+      return findings_.add(
+          word, fmt::format("\"{}\" is no action: they are written as 0F1, stage, kind, microbatch", shortened(word)));
+    const std::size_t kind = letters.find(word.text[end]);
+    const std::string_view number = word.text.substr(end + 1);
+    const std::size_t dot = number.find('.');
+    const auto is_number = [](std::string_view s) { return !s.empty() && s.find_first_not_of(digits) == s.npos; };
+    if (kind == letters.npos || !is_number(number.substr(0, dot)))
+      return findings_.add({word.text, word.line, word.column + end},
+                           fmt::format("\"{}\" is no action: its kind must be F, I, W, B or U and be followed by a "
+                                       "number",
+                                       shortened(word)));
+    if (dot != number.npos && !is_number(number.substr(dot + 1)))
+      return findings_.add(
+          {word.text, word.line, word.column + end + 1 + dot},
+          fmt::format("\"{}\" is no action: after the point comes the slice, a number", shortened(word)));
+    Action result{.kind = static_cast<ActionKind>(kind)};
+    const auto whole = [&](std::string_view text, const char* what, std::size_t at, std::int64_t& value) {
+      const auto parsed = whole_number(text);
+      if (!parsed)
+        findings_.add({word.text, word.line, word.column + at},
+                      fmt::format("\"{}\": the {} must be a whole number from 0 to 2147483648", shortened(word), what));
+      value = parsed.value_or(0);
+      return parsed.has_value();
+    };
+    if (!whole(word.text.substr(0, end), "stage", 0, result.stage) ||
+        !whole(number.substr(0, dot), "microbatch", end + 1, result.microbatch) ||
+        (dot != number.npos && !whole(number.substr(dot + 1), "slice", end + dot + 2, result.slice)))
+      return;
+    schedule_.ranks.back().push_back(result);
+    columns_.back().push_back(static_cast<std::uint32_t>(word.column));
+  }
+
+  static std::string shortened(const Word& word) { return workload::shortened(std::string(word.text)); }
+
+  Columns& columns_;
+  Schedule schedule_;
+  TextFindings findings_;
+};
 
 }  // namespace
 
 char letter_of(ActionKind kind) { return letters[static_cast<std::size_t>(kind)]; }
 
 std::string print(const Action& action) {
-  return fmt::format("{}{}{}", action.stage, letter_of(action.kind), action.microbatch);
+  const std::string text = fmt::format("{}{}{}", action.stage, letter_of(action.kind), action.microbatch);
+  return action.slice == Action::whole ? text : fmt::format("{}.{}", text, action.slice);
 }
 
 std::string print(const Schedule& schedule) {
   std::string text;
   for (const auto& actions : schedule.ranks) {
-    for (std::size_t k = 0; k < actions.size(); ++k) text += fmt::format("{}{}", k == 0 ? "" : ",", print(actions[k]));
+    for (std::size_t k = 0; k < actions.size(); ++k) {
+      if (k > 0) text += ',';
+      text += print(actions[k]);
+    }
     text += '\n';
   }
   return text;
 }
 
+Schedule parse_schedule(std::string_view text, Columns& columns) { return Reader(columns).read(text); }
+
 Schedule parse_schedule(std::string_view text) {
-  Schedule schedule;
-  TextFindings findings;
-  for (const Word& line : lines_of(text)) {
-    auto& actions = schedule.ranks.emplace_back();
-    for (const Word& field : split(line, ',')) {
-      const Word word = trimmed(field);
-      if (word.text.empty()) continue;
-      if (const auto action = read_action(word, findings)) actions.push_back(*action);
-    }
-  }
-  if (schedule.ranks.empty()) findings.add({}, "there is no rank: each is a line");
-  findings.throw_any("schedule");
-  return schedule;
+  Columns columns;
+  return parse_schedule(text, columns);
 }
 
 const ScheduleGenerator& schedule_generator(std::string_view name) {
   std::vector<std::string> names;
   for (const ScheduleGenerator* generator : schedules()) {
-    if (generator->name == name) return *generator;
+    if (generator->name == name || (!generator->alias.empty() && generator->alias == name)) return *generator;
     names.emplace_back(generator->name);
   }
   throw BadInput(unknown("schedule", name, names));
+}
+
+Schedule generate(const ScheduleGenerator& generator, const ScheduleShape& shape) {
+  if (const std::string why = generator.refusal(shape); !why.empty())
+    throw NotSupported(fmt::format("{}: {}", generator.name, why));
+  return generator.generate(shape);
 }
 
 }  // namespace shardproof::plan

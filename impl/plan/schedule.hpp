@@ -11,45 +11,83 @@
 
 namespace shardproof::plan {
 
-/// F forward; I backward for inputs; W backward for weights; B: I, then W; U update of the stage to its next version.
+/// F forward; I backward for inputs; W backward for weights; B: I, then W; U update of the stage to its next version,
+/// after the W of its microbatch.
 enum class ActionKind : std::uint8_t { forward, backward_input, backward_weight, backward, update };
 char letter_of(ActionKind kind);
 
+/// `slice`, counted in time from 0, of a sequence that is cut: F goes through them forwards, I backwards.
 struct Action {
+  static constexpr std::int64_t whole = -1;
+
   std::int64_t stage = 0;
   ActionKind kind = ActionKind::forward;
   std::int64_t microbatch = 0;
+  std::int64_t slice = whole;
   bool operator==(const Action&) const = default;
 };
+/// "0F1", "0F1.2"
 std::string print(const Action& action);
 
+/// Which version of a stage's weights an action reads; version v is what v updates have made.
+enum class WeightRule : std::uint8_t {
+  flushed,          ///< version 0: no action of a stage comes after an update of it
+  stashed,          ///< F the latest; what follows from it the same (Narayanan et al. 2019, section 3.3)
+  vertical_sync,    ///< the version that the microbatch met at stage 0 (ibid.)
+  double_buffered,  ///< that of max(floor(k/m) - 1, 0) updates for microbatch k, m between updates (Narayanan et al.
+                    ///< 2021b, section 3.1)
+};
+
 struct Schedule {
-  std::vector<std::vector<Action>> ranks;  ///< by pp coordinate
+  std::vector<std::vector<Action>> ranks = {};  ///< by pp coordinate
   /// How far a sender may be ahead, or there is a deadlock: a send returns once at most so many messages of its
   /// direction to that receiver are undelivered; 0 is a rendezvous. It is proven with this, and runs with at least
-  /// this. The text form does not hold it.
+  /// this. The text form does not hold it, nor what follows.
   std::int64_t send_depth = 0;
+  WeightRule weights = WeightRule::flushed;
   bool operator==(const Schedule&) const = default;
 };
 std::string print(const Schedule& schedule);
-/// Throws BadInput with line, column and every error.
+/// Reads PyTorch's files with communication too: sends, receives and (un)sharding are left out, for they are derived;
+/// "(0F1;1B0)OVERLAP_F_B" is F, then B. Throws BadInput with line, column and every error.
 Schedule parse_schedule(std::string_view text);
+
+/// Where the actions of a text stand, for messages: of each rank's actions the column, counted from 1.
+using Columns = std::vector<std::vector<std::uint32_t>>;
+Schedule parse_schedule(std::string_view text, Columns& columns);
 
 struct ScheduleShape {
   std::int64_t ranks = 1, microbatches = 1;
+  std::int64_t chunks = 1;                   ///< stages that a rank holds, of those schedules that may hold several
+  std::int64_t slices = 1;                   ///< of a sequence in time
+  std::int64_t microbatches_per_update = 0;  ///< of pipedream_2bw; 0: as many as there are ranks
+  std::vector<std::int64_t> replicas = {};   ///< of each stage of pipedream, sum = ranks; empty: one each
+  bool vertical_sync = false;                ///< of pipedream
+
+  std::int64_t stages() const { return replicas.empty() ? ranks * chunks : static_cast<std::int64_t>(replicas.size()); }
 };
 
 /// The technique behind `schedule=NAME`: impl/plan/schedules/NAME.cpp.
 struct ScheduleGenerator {
-  std::string_view name, paper;
+  std::string_view name, alias = {}, paper;
+  /// "" for a shape that it can serve; else why not, and the nearest legal values. Of ranks, microbatches, chunks and
+  /// slices from 1.
+  std::string (*refusal)(const ScheduleShape& shape);
+  /// Precondition: no refusal.
   Schedule (*generate)(const ScheduleShape& shape);
+  /// Its usual chunks, as zb_v's 2; where more than one may be chosen, the least that makes sense.
+  std::int64_t chunks = 1;
+  /// Whether impl/pipeline_parallel carries it out.
+  bool runs = false;
 };
 /// All, in the order of impl/plan/CMakeLists.txt (generated).
 std::span<const ScheduleGenerator* const> schedules();
 /// Throws BadInput, naming the nearest.
 const ScheduleGenerator& schedule_generator(std::string_view name);
+/// Throws NotSupported with the generator's reason.
+Schedule generate(const ScheduleGenerator& generator, const ScheduleShape& shape);
 
-/// The pp coordinate that runs a stage: stages are dealt out in turn.
+/// The pp coordinate that runs a stage where stages are dealt out in turn.
 inline std::int64_t rank_of_stage(std::int64_t stage, std::int64_t ranks) { return stage % ranks; }
 
 }  // namespace shardproof::plan

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "impl/plan/schedule.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
-#include "impl/plan/checker.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::plan {
@@ -49,50 +50,47 @@ TEST(Schedule, EveryErrorIsReportedWithItsPlace) {
             "schedule: line 2, column 27: \"0F99999999999999999999\": the microbatch must be a whole number from 0 to "
             "2147483648");
   EXPECT_EQ(refusal(""), "schedule: line 1, column 1: there is no rank: each is a line");
-  for (const char* text : {"0", "0F-1", "-1F0", "0F0;0F1", "0SEND_F0", "0F0 0F1", "0 F0"})
+  for (const char* text : {"0", "0F-1", "-1F0", "0F0;0F1", "SEND_F0", "0SEND_F0x", "0F0 0F1", "0 F0"})
     EXPECT_THROW(parse_schedule(text), BadInput) << text;
 }
 
-TEST(Schedules, AreThoseOfTheTable) {
-  std::vector<std::string_view> names;
-  for (const auto* generator : schedules()) names.push_back(generator->name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"naive", "gpipe"}));
-  EXPECT_EQ(schedule_generator("gpipe").name, "gpipe");
-  EXPECT_THROW(schedule_generator("gpip"), BadInput);
+TEST(Schedule, SlicesAreWrittenAfterAPoint) {
+  const Schedule schedule = parse_schedule("0F1.0,0F1.12,0B1.12,0U1");
+  EXPECT_EQ(schedule.ranks[0],
+            (std::vector<Action>{{0, forward, 1, 0}, {0, forward, 1, 12}, {0, backward, 1, 12}, {0, update, 1}}));
+  EXPECT_EQ(print(schedule), "0F1.0,0F1.12,0B1.12,0U1\n");
+  EXPECT_EQ(refusal("0F1."),
+            "schedule: line 1, column 4: \"0F1.\" is no action: after the point comes the slice, a number");
+  EXPECT_EQ(refusal("0F1.2147483649"),
+            "schedule: line 1, column 5: \"0F1.2147483649\": the slice must be a whole number from 0 to 2147483648");
 }
 
-TEST(Schedules, NaiveSendsEachMicrobatchForwardAndBack) {
-  const Schedule schedule = schedule_generator("naive").generate({.ranks = 2, .microbatches = 3});
-  EXPECT_EQ(print(schedule), "0F0,0B0,0F1,0B1,0F2,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n");
+// As its _PipelineScheduleRuntime prints and reads them, with communication and with overlapped pairs.
+TEST(Schedule, PyTorchFilesReadUnchanged) {
+  const Schedule schedule = parse_schedule(
+      "0UNSHARD,0F0,0SEND_F0,,0RECV_B0,0I0,0W0,0RESHARD,0REDUCE_GRAD\n"
+      "1UNSHARD,1RECV_F0,(1F0;1B0)OVERLAP_F_B, (1F1 ; 1I1)OVERLAP_F_B,1SEND_B0\n");
+  EXPECT_EQ(print(schedule), "0F0,0I0,0W0\n1F0,1B0,1F1,1I1\n");
+  EXPECT_EQ(refusal("0F0,(1F0;1X0)OVERLAP_F_B"),
+            "schedule: line 1, column 11: \"1X0\" is no action: its kind must be F, I, W, B or U and be followed by a "
+            "number");
+  EXPECT_EQ(refusal("(1F0)1OVERLAP_F_B"),
+            "schedule: line 1, column 1: \"(1F0)1OVERLAP_F_B\" is no pair of actions: they are written as "
+            "(0F1;1B0)OVERLAP_F_B");
 }
 
-TEST(Schedules, GpipeGoesForwardWithAllThenBack) {
-  const Schedule schedule = schedule_generator("gpipe").generate({.ranks = 2, .microbatches = 3});
-  EXPECT_EQ(print(schedule), "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1F2,1B0,1B1,1B2\n");
+TEST(Schedule, KnowsTheColumnsOfItsActions) {
+  Columns columns;
+  parse_schedule("0F0, ,0SEND_F0,  0B0\n\n(1F0;1B0)OVERLAP_F_B", columns);
+  EXPECT_EQ(columns, (Columns{{1, 18}, {}, {2, 6}}));
 }
 
-TEST(Schedules, AreProvenAndParseBack) {
-  for (const auto* generator : schedules())
-    for (const std::int64_t ranks : {1, 2, 3, 5, 8})
-      for (const std::int64_t microbatches : {1, 2, 4, 7}) {
-        Schedule schedule = generator->generate({.ranks = ranks, .microbatches = microbatches});
-        EXPECT_EQ(parse_schedule(print(schedule)).ranks, schedule.ranks);
-        for (const std::int64_t more : {0, 1, 3}) {
-          schedule.send_depth += more;
-          EXPECT_EQ(findings(schedule, ranks, microbatches), std::vector<std::string>())
-              << generator->name << " " << ranks << " " << microbatches;
-        }
-      }
-}
-
-TEST(Schedules, GpipeHoldsAllMicrobatchesAndNaiveOne) {
-  for (const std::int64_t ranks : {1, 2, 5})
-    for (const std::int64_t microbatches : {1, 3, 8}) {
-      const std::vector<std::int64_t> all(static_cast<std::size_t>(ranks), microbatches);
-      const std::vector<std::int64_t> one(static_cast<std::size_t>(ranks), 1);
-      EXPECT_EQ(peak_in_flight(schedule_generator("gpipe").generate({ranks, microbatches})), all);
-      EXPECT_EQ(peak_in_flight(schedule_generator("naive").generate({ranks, microbatches})), one);
-    }
+TEST(Schedule, OfManyErrorsTheFirstHundredAreNamed) {
+  std::string text;
+  for (int k = 0; k < 1000; ++k) text += "x,";
+  const std::string all = refusal(text);
+  EXPECT_EQ(std::ranges::count(all, '\n'), 100);
+  EXPECT_TRUE(all.ends_with("\nschedule: 900 more findings")) << all.substr(all.size() - 60);
 }
 
 }  // namespace

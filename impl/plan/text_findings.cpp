@@ -52,10 +52,9 @@ std::vector<Word> split(const Word& word, char separator) {
 }
 
 Word trimmed(Word word) {
-  const auto words = words_of(word);
-  if (words.empty()) return part(word, 0, 0);
-  const std::size_t begin = words.front().column - word.column;
-  return part(word, begin, words.back().column - word.column + words.back().text.size());
+  const std::size_t begin = word.text.find_first_not_of(blanks);
+  if (begin == word.text.npos) return part(word, 0, 0);
+  return part(word, begin, word.text.find_last_not_of(blanks) + 1);
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
@@ -66,12 +65,17 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 }
 
 void TextFindings::add(const Word& place, const std::string& text) {
-  text_.push_back(fmt::format("line {}, column {}: {}", place.line, place.column, text));
+  constexpr std::size_t most = 100;
+  if (text_.size() < most)
+    text_.push_back(fmt::format("line {}, column {}: {}", place.line, place.column, text));
+  else
+    ++more_;
 }
 
 void TextFindings::throw_any(std::string_view what) const {
   std::string all;
   for (const std::string& text : text_) all += fmt::format("{}{}: {}", all.empty() ? "" : "\n", what, text);
+  if (more_ > 0) all += fmt::format("\n{}: {} more findings", what, more_);
   if (!all.empty()) throw BadInput(all);
 }
 

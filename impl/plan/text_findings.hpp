@@ -34,11 +34,12 @@ class TextFindings {
   /// `place` begins where the finding is.
   void add(const Word& place, const std::string& text);
   bool empty() const { return text_.empty(); }
-  /// Throws BadInput with all of them, one a line: "WHAT: line 2, column 7: ...".
+  /// Throws BadInput with all of them, one a line: "WHAT: line 2, column 7: ..."; of those after the 100th the number.
   void throw_any(std::string_view what) const;
 
  private:
   std::vector<std::string> text_;
+  std::size_t more_ = 0;
 };
 
 }  // namespace shardproof::plan

@@ -2,22 +2,25 @@
 #include "impl/plan/timeline.hpp"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "impl/plan/schedule_index.hpp"
 
 namespace shardproof::plan {
 namespace {
 
 using enum ActionKind;
 
-double cost_of(ActionKind kind, const ActionCosts& costs) {
-  switch (kind) {
-    case forward: return costs.forward;
-    case backward_input: return costs.backward_input;
-    case backward_weight: return costs.backward_weight;
-    case backward: return costs.backward_input + costs.backward_weight;
+double cost_of(const Action& action, const ActionCosts& costs, double slices) {
+  const double factor = costs.stages.empty() ? 1 : costs.stages.at(static_cast<std::size_t>(action.stage));
+  const auto part = [&](double cost) { return factor * cost / slices; };
+  switch (action.kind) {
+    case forward: return part(costs.forward);
+    case backward_input: return part(costs.backward_input);
+    case backward_weight: return part(costs.backward_weight);
+    case backward: return part(costs.backward_input) + part(costs.backward_weight);
     case update: break;
   }
   return 0;
@@ -34,24 +37,47 @@ double Timeline::bubble_fraction() const {
   return busy > 0 ? (all - busy) / all : 0;
 }
 
+double Timeline::longest_span() const {
+  double longest = 0;
+  for (const auto& spans : ranks)
+    if (!spans.empty()) longest = std::max(longest, spans.back().end - spans.front().start);
+  return longest;
+}
+
+double Timeline::bubble_of_span() const {
+  const double all = static_cast<double>(ranks.size()) * longest_span();
+  return busy > 0 ? (all - busy) / all : 0;
+}
+
 Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
+  const ScheduleExtent extent = extent_of(schedule);
+  const ScheduleIndex index(schedule, extent);
+  const double slices = static_cast<double>(std::max<std::int64_t>(extent.slices, 1));
+  std::vector<std::size_t> first;  // operation of each rank
+  std::size_t count = 0;
+  for (const auto& actions : schedule.ranks) first.push_back(std::exchange(count, count + actions.size()));
   std::vector<Operation> operations;
-  // Where the output of F and the input gradient of I or B come from.
-  std::map<std::tuple<std::int64_t, bool, std::int64_t>, std::size_t> makers;
+  operations.reserve(count);
+  const auto begins_block = [&](std::size_t rank, std::size_t at) {
+    const auto& actions = schedule.ranks[rank];
+    return costs.overlapped && at + 1 < actions.size() && actions[at].kind == forward &&
+           actions[at + 1].kind == backward;
+  };
+  const auto depend = [&](Operation& operation, const Action& a) {
+    const auto source = index.source(a);
+    if (!source || !*source) return;
+    const auto rank = static_cast<std::size_t>(source->rank), at = static_cast<std::size_t>(source->at);
+    operation.dependencies.push_back(first[rank] + at + (begins_block(rank, at) ? 1 : 0));
+    if (source->rank != operation.rank) operation.latency = costs.message;
+  };
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
-    for (const Action& a : schedule.ranks[rank]) {
-      if (a.kind != backward_weight && a.kind != update)
-        makers[{a.stage, a.kind == forward, a.microbatch}] = operations.size();
-      operations.push_back({static_cast<std::int64_t>(rank), 0, cost_of(a.kind, costs), {}});
-    }
-  std::size_t next = 0;
-  for (const auto& actions : schedule.ranks)
-    for (const Action& a : actions) {
-      Operation& operation = operations[next++];
-      if (a.kind == backward_weight || a.kind == update) continue;
-      const bool is_forward = a.kind == forward;
-      const auto maker = makers.find({a.stage + (is_forward ? -1 : 1), is_forward, a.microbatch});
-      if (maker != makers.end()) operation.dependencies.push_back(maker->second);
+    for (std::size_t at = 0; at < schedule.ranks[rank].size(); ++at) {
+      const Action& a = schedule.ranks[rank][at];
+      Operation& operation = operations.emplace_back();
+      operation.rank = static_cast<std::int64_t>(rank);
+      operation.cost = cost_of(a, costs, slices);
+      depend(operation, a);
+      if (begins_block(rank, at)) depend(operation, schedule.ranks[rank][at + 1]);
     }
 
   const auto spans = replay(operations);
@@ -70,7 +96,8 @@ Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
 }
 
 std::string picture(const Schedule& schedule) {
-  const Timeline line = timeline(schedule);
+  const auto slices = static_cast<double>(std::max<std::int64_t>(extent_of(schedule).slices, 1));
+  const Timeline line = timeline(schedule, {slices, slices, slices});
   bool one_stage_each = true;
   for (const auto& actions : schedule.ranks)
     for (const Action& a : actions) one_stage_each = one_stage_each && a.stage == actions.front().stage;

@@ -10,9 +10,16 @@
 
 namespace shardproof::plan {
 
-/// Of one action of any stage, in one unit; B costs I and W. Messages and U take no time.
+/// Of one action of a stage, in one unit; B costs I and W, and what it makes is there when both have ended. U takes no
+/// time. Of a slice: 1 / slices.
 struct ActionCosts {
   double forward = 1, backward_input = 1, backward_weight = 1;
+  double message = 0;  ///< from the end of an action to the start of what waits for it on another rank; links carry any
+                       ///< number of messages at once
+  std::vector<double> stages = {};  ///< factor of each; empty: 1
+  /// An F with a B just after it is one block, as in DualPipe: it begins when both can, and what both make is there at
+  /// its end.
+  bool overlapped = false;
 };
 
 struct Timeline {
@@ -24,6 +31,11 @@ struct Timeline {
   double bubble_overhead() const;
   /// Idle time of all ranks over ranks x makespan.
   double bubble_fraction() const;
+  /// From the start of a rank's first action to the end of its last, of the rank where that is longest: the cost of
+  /// Zero Bubble's tables (Qi et al. 2024, section 5.3), of which bubble_of_span is 1 - busy time of a rank / span, for
+  /// ranks that are equally busy.
+  double longest_span() const;
+  double bubble_of_span() const;
 };
 
 /// For a schedule without findings (checker.hpp). Throws BadInput where actions wait for each other.

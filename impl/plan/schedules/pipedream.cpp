@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "impl/plan/schedule.hpp"
+#include "impl/plan/schedule_rules.hpp"
+
+namespace shardproof::plan {
+namespace {
+
+using enum ActionKind;
+
+// No flush: each minibatch (here a microbatch) updates every stage as its backward ends. A rank of a stage goes forward
+// with as many minibatches as it takes for the first to come back; a stage on r ranks gives minibatch k to k mod r.
+std::string refusal(const ScheduleShape& shape) {
+  if (auto why = unused_shape(shape, {.replicas = true}); !why.empty()) return why;
+  if (shape.replicas.empty()) return "";
+  const auto sum = std::accumulate(shape.replicas.begin(), shape.replicas.end(), std::int64_t{0});
+  if (std::ranges::any_of(shape.replicas, [](std::int64_t r) { return r < 1; }) || sum != shape.ranks)
+    return fmt::format("replicas {}: they must be from 1 and their sum, {}, the number of ranks, {}",
+                       fmt::join(shape.replicas, ","), sum, shape.ranks);
+  return "";
+}
+
+Schedule generate(const ScheduleShape& shape) {
+  Schedule schedule{.send_depth = 1, .weights = shape.vertical_sync ? WeightRule::vertical_sync : WeightRule::stashed};
+  std::int64_t before = 0;  // ranks of earlier stages
+  for (std::int64_t stage = 0; stage < shape.stages(); ++stage) {
+    const std::int64_t replicas = shape.replicas.empty() ? 1 : shape.replicas[static_cast<std::size_t>(stage)];
+    const std::int64_t warm_up = (shape.ranks - 1 - before) / replicas;
+    for (std::int64_t replica = 0; replica < replicas; ++replica) {
+      auto& actions = schedule.ranks.emplace_back();
+      std::vector<std::int64_t> mine;
+      for (std::int64_t k = replica; k < shape.microbatches; k += replicas) mine.push_back(k);
+      const std::size_t ahead = std::min(static_cast<std::size_t>(warm_up), mine.size());
+      for (std::size_t k = 0; k < mine.size() + ahead; ++k) {
+        if (k < mine.size()) actions.push_back({stage, forward, mine[k]});
+        if (k < ahead) continue;
+        for (const ActionKind kind : {backward, update}) actions.push_back({stage, kind, mine[k - ahead]});
+      }
+    }
+    before += replicas;
+  }
+  return schedule;
+}
+
+}  // namespace
+
+extern const ScheduleGenerator pipedream_technique{
+    .name = "pipedream",
+    .paper = "Narayanan et al. 2019, section 3",
+    .refusal = refusal,
+    .generate = generate,
+};
+
+}  // namespace shardproof::plan

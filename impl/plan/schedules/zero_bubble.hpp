@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "impl/plan/schedule.hpp"
+
+namespace shardproof::plan {
+
+/// The handcrafted schedules of Qi et al. 2024, section 3: 1F1B with backward in two parts. Rank r (from 0) of p goes
+/// `ahead` (p - 1 - r) microbatches forward first; once more than `ahead` r weight gradients are due, one is done after
+/// each pair of F and I; the rest fill the end.
+Schedule zero_bubble(const ScheduleShape& shape, std::int64_t ahead);
+
+}  // namespace shardproof::plan

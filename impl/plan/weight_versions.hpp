@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which version of its stage's weights every action of a schedule reads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "impl/plan/schedule.hpp"
+#include "impl/plan/schedule_index.hpp"
+
+namespace shardproof::plan {
+
+struct ScheduleFinding;
+
+struct WeightVersions {
+  /// Of each rank's actions; U has the one that it makes.
+  std::vector<std::vector<std::int64_t>> read;
+  /// The most versions that a rank keeps at once, over its stages: the newest, and those that an action to come reads.
+  /// 0 where there are findings.
+  std::vector<std::int64_t> most_kept;
+  /// A version that is read before it is written, or that the rule does not keep.
+  std::vector<ScheduleFinding> findings;
+};
+
+/// By the schedule's rule; for a complete schedule. Of double_buffered, the first U of a stage says how many
+/// microbatches an update takes.
+WeightVersions weight_versions(const Schedule& schedule, const ScheduleIndex& index);
+
+}  // namespace shardproof::plan
