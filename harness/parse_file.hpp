@@ -10,13 +10,12 @@
 
 namespace shardproof::harness {
 
-/// What `parse` makes of the text of a file of at most 256 MiB. Throws BadInput: each of its findings with the file's
-/// name in front.
-template <class T>
-T parse_file(const std::string& path, T (*parse)(std::string_view)) {
-  const std::string text = read_file(path, std::uintmax_t{1} << 28);
+/// What `parse` makes of the text of a file. Throws BadInput: each of its findings with the file's name in front.
+template <class Parse>
+auto parse_file(const std::string& path, const Parse& parse, std::uintmax_t most_bytes = std::uintmax_t{1} << 28) {
+  const std::string text = read_file(path, most_bytes);
   try {
-    return parse(text);
+    return parse(std::string_view(text));
   } catch (const BadInput& error) {
     std::string named = path + ": ";
     for (const char c : std::string_view(error.what())) {

@@ -10,6 +10,7 @@
 #include "harness/suite.hpp"
 #include "harness/text.hpp"
 #include "impl/comm/inject.hpp"
+#include "impl/plan/schedule.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
@@ -83,6 +84,16 @@ Rows strategies() {
   return rows;
 }
 
+Rows schedules() {
+  Rows rows;
+  for (const auto* generator : plan::schedules()) {
+    const std::string alias = generator->alias.empty() ? "" : fmt::format(" ({})", generator->alias);
+    rows.push_back({fmt::format("  {}{}", generator->name, alias), generator->runs ? "plans and runs" : "plans",
+                    std::string(generator->paper)});
+  }
+  return rows;
+}
+
 /// With the fields that are theirs alone.
 Rows faults() {
   Rows rows;
@@ -127,6 +138,8 @@ ExitCode run(std::span<const std::string> args) {
       {"--suites", "Suites", "Built-in suites of cases", suites},
       {"--tracks", "Tracks", "What carries a run's numbers", tracks},
       {"--strategies", "Strategy keys", "Keys of --strategy", strategies},
+      {"--schedules", "Pipeline schedules", "What `schedule` makes and proves, and which of them a strategy can name",
+       schedules},
       {"--properties", "Properties of inputs", "How many cases have the properties that reveal known faults",
        properties_of_cases, false, false},
       {"--faults",

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "impl/plan/schedule.hpp"
-
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
 #include "harness/command.hpp"
 #include "harness/options.hpp"
-#include "harness/parse_file.hpp"
+#include "harness/schedule_grid.hpp"
+#include "harness/schedule_options.hpp"
+#include "harness/schedule_papers.hpp"
+#include "harness/schedule_svg.hpp"
 #include "harness/text.hpp"
 #include "impl/plan/checker.hpp"
-#include "impl/plan/timeline.hpp"
+#include "impl/plan/weight_versions.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
+#include "suites/workload/text.hpp"
 
 namespace shardproof::harness {
 
@@ -20,100 +23,141 @@ extern const Command schedule_command;
 
 namespace {
 
-constexpr std::int64_t most_actions = std::int64_t{1} << 22;
-
-struct Shape {
-  std::int64_t stages = 1, microbatches = 1;
-};
-
-/// What a schedule must have for its largest stage and microbatch to be right.
-Shape shape_of(const plan::Schedule& schedule) {
-  Shape shape;
-  for (const auto& actions : schedule.ranks)
-    for (const plan::Action& action : actions) {
-      shape.stages = std::max(shape.stages, action.stage + 1);
-      shape.microbatches = std::max(shape.microbatches, action.microbatch + 1);
-    }
-  return shape;
+/// "FILE: line 3, column 9: 1B0 comes before 1F0", of a file; of a generator "rank 2: ...".
+std::string place_of(const NamedSchedule& named, const plan::ScheduleFinding& finding) {
+  if (named.columns.empty()) return plan::texts_of({finding}).front();
+  if (finding.rank < 0) return fmt::format("{}: {}", named.title, finding.text);
+  std::string place = fmt::format("{}: line {}", named.title, finding.rank + 1);
+  if (finding.at >= 0)
+    place += fmt::format(", column {}",
+                         named.columns[static_cast<std::size_t>(finding.rank)][static_cast<std::size_t>(finding.at)]);
+  return fmt::format("{}: {}", place, finding.text);
 }
 
-void print_figures(const plan::Schedule& schedule, const Shape& shape) {
-  const plan::Timeline line = plan::timeline(schedule);
-  fmt::print("{}, {}, {}\n", counted(schedule.ranks.size(), "rank"), counted(shape.stages, "stage"),
-             shape.microbatches == 1 ? "1 microbatch" : fmt::format("{} microbatches", shape.microbatches));
+/// False, with every finding said, where it is not proven.
+bool proven(const NamedSchedule& named) {
+  const auto found = plan::prove(named.schedule, named.extent);
+  for (const plan::ScheduleFinding& finding : found) say(stderr, printable(place_of(named, finding) + "\n"));
+  return found.empty();
+}
+
+void print_figures(const NamedSchedule& named, const plan::Timeline& line) {
+  const plan::Schedule& schedule = named.schedule;
+  const plan::ScheduleIndex index(schedule, named.extent);
+  const std::string of_slices =
+      named.extent.slices == 0 ? "" : fmt::format(", {}", counted(named.extent.slices, "slice"));
+  fmt::print("{}, {}, {} microbatch{}{}\n", counted(schedule.ranks.size(), "rank"),
+             counted(named.extent.stages, "stage"), named.extent.microbatches,
+             named.extent.microbatches == 1 ? "" : "es", of_slices);
+  fmt::print("sends ahead of their receivers: {}\n", schedule.send_depth);
   fmt::print("peak in flight by rank: {}\n", fmt::join(plan::peak_in_flight(schedule), " "));
-  fmt::print("with F, I and W of one unit: makespan {}, bubble {:.4g} (idle time of all ranks over their busy time)\n",
-             line.makespan, line.bubble_overhead());
+  if (schedule.weights != plan::WeightRule::flushed)
+    fmt::print("versions of weights by rank: {}\n", fmt::join(plan::weight_versions(schedule, index).most_kept, " "));
+  fmt::print("makespan {:.6g}\n", line.makespan);
+  fmt::print(
+      "bubble {:.4g} (idle time of all ranks over their busy time), {:.4g} of all ranks' time, {:.4g} of a rank's "
+      "longest span\n",
+      line.bubble_overhead(), line.bubble_fraction(), line.bubble_of_span());
 }
 
-std::string picture_of(const plan::Schedule& schedule) {
+ExitCode check_all_shapes() {
+  const auto start = std::chrono::steady_clock::now();
+  const ScheduleGrid grid = check_grid();
+  std::vector<std::vector<std::string>> rows = {{"schedule", "proven"}};
+  for (const auto& [name, count] : grid.proven) rows.push_back({name, fmt::format("{}", count)});
+  fmt::print("{}\n", table(rows));
+  std::int64_t refused = 0;
+  rows = {{"refused", "shapes"}};
+  for (const auto& [why, count] : grid.refused) rows.push_back({why, fmt::format("{}", count)}), refused += count;
+  fmt::print("{}\n", table(rows));
+  std::int64_t proven = 0;
+  for (const auto& [name, count] : grid.proven) proven += count;
+  for (const std::string& failure : grid.failures) say(stderr, failure + "\n");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  fmt::print("{} proven, each with three depths of sends, {} refused, {} not proven, {:.1f} s\n", proven, refused,
+             grid.failures.size(), seconds.count());
+  return grid.failures.empty() ? ExitCode::pass : ExitCode::check_failed;
+}
+
+ExitCode hold_to_papers() {
+  std::vector<std::vector<std::string>> rows = {{"published", "ours", "within", "", "quantity", "schedule", "where"}};
+  std::int64_t apart = 0;
+  const auto cells = paper_cells(paper_schedules());
+  for (const PaperCell& cell : cells) {
+    apart += cell.agrees() ? 0 : 1;
+    rows.push_back({fmt::format("{:.6g}", cell.published), fmt::format("{:.6g}", cell.ours),
+                    fmt::format("{:.2g}", cell.tolerance), cell.agrees() ? "" : "APART", cell.quantity, cell.schedule,
+                    cell.where});
+  }
+  fmt::print("{}\n{} cells, {} apart\n", table(rows), cells.size(), apart);
+  return apart == 0 ? ExitCode::pass : ExitCode::check_failed;
+}
+
+ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const std::string& out) {
+  if (!out.empty()) {
+    write_file(out, schedule_svg(named.schedule, line, named.title));
+    fmt::print("{}\n", out);
+    return ExitCode::pass;
+  }
   constexpr std::size_t most = 10000;
   std::size_t actions = 0;
-  for (const auto& rank : schedule.ranks) actions += rank.size();
+  for (const auto& rank : named.schedule.ranks) actions += rank.size();
   if (actions > most)
-    throw BadInput(fmt::format("--picture: {} actions are too many to draw, more than {}", actions, most));
-  return plan::picture(schedule);
-}
-
-ExitCode check(const std::string& path, std::optional<std::int64_t> ranks, std::optional<std::int64_t> microbatches,
-               std::int64_t depth, bool picture) {
-  plan::Schedule schedule = parse_file(path, plan::parse_schedule);
-  schedule.send_depth = depth;
-  Shape shape = shape_of(schedule);
-  if (microbatches) shape.microbatches = *microbatches;
-  auto findings = plan::findings(schedule, shape.stages, shape.microbatches);
-  if (ranks && *ranks != std::ssize(schedule.ranks))
-    findings.insert(findings.begin(),
-                    fmt::format("it is for {}, not {}", counted(schedule.ranks.size(), "rank"), *ranks));
-  for (const std::string& finding : findings) fmt::print("{}: {}\n", path, finding);
-  if (!findings.empty()) return ExitCode::check_failed;
-  if (picture) fmt::print("{}", picture_of(schedule));
-  print_figures(schedule, shape);
+    throw BadInput(fmt::format("draw: {} actions are too many for a terminal, more than {}: --out", actions, most));
+  fmt::print("{}\n{}", named.title, plan::picture(named.schedule));
   return ExitCode::pass;
 }
 
 ExitCode run(std::span<const std::string> args) {
-  std::string name;
-  std::optional<std::int64_t> ranks, microbatches, depth;
-  std::string file;
-  bool picture = false;
+  std::vector<std::string> words;
+  ScheduleOptions shape;
+  std::string out, suite;
+  bool grid = false;
   Options options(schedule_command);
   options
-      .word(name, "NAME",
-            "A schedule of list --strategies for --ranks and --microbatches, printed as one line of actions per rank")
-      .number("--ranks", ranks, 1, most_actions, "Ranks of the pipeline, one stage each")
-      .number("--microbatches", microbatches, 1, most_actions, "Parts of the batch")
-      .flag("--picture", picture, "Draw it on a clock, and print its bubble")
+      .words(words, "ACTION [SCHEDULE]",
+             "print, check, draw or bubble; and a name of list --schedules, or a file, also as file:PATH")
+      .flag("--grid", grid,
+            "Of check: every schedule on 1 to 8 ranks, 1 to 2 ranks + 1 microbatches, 1 to 3 chunks and slices")
+      .text("--suite", suite, "papers", "Of bubble: every published number beside ours")
+      .text("--out", out, "FILE.svg", "Of draw: an SVG instead of text")
       .notes(
-          "An action is its stage, its kind and its microbatch, as 0F1: F is a forward, I the gradient of the input, W "
-          "those\nof the weights, B is I then W. On the clock F, I and W take one unit each.")
-      .text("--check", file, "FILE", "Prove this schedule instead: complete, in order, free of deadlock")
-      .number("--depth", depth, 0, most_actions,
-              "Of --check: messages that a sender may be ahead of its receiver (default: 0, it waits for each)");
+          "An action is its stage, its kind and its microbatch, as 0F1, or 0F1.2 for a slice: F is a forward, I the "
+          "gradient\nof the input, W those of the weights, B is I then W, U an update of the stage.");
+  shape.declare(options);
   if (!options.parse(args)) return ExitCode::pass;
-  if (name.empty() == file.empty()) throw BadInput("name one schedule, as gpipe, or a file to --check");
-  if (!file.empty()) return check(file, ranks, microbatches, depth.value_or(0), picture);
-  if (depth) throw BadInput("--depth has no effect without --check");
+  const std::vector<std::string> actions = {"print", "check", "draw", "bubble"};
+  if (words.empty() || std::ranges::find(actions, words[0]) == actions.end())
+    throw BadInput(fmt::format("{}: what to do is one of {}", words.empty() ? "nothing named" : "\"" + words[0] + "\"",
+                               workload::joined(actions, ", ")));
+  const std::string& action = words[0];
+  if (grid && action != "check") throw BadInput("--grid belongs to check");
+  if (!suite.empty() && action != "bubble") throw BadInput("--suite belongs to bubble");
+  if (!out.empty() && action != "draw") throw BadInput("--out belongs to draw");
+  if (!suite.empty() && suite != "papers") throw BadInput(fmt::format("--suite: \"{}\" is not papers", suite));
+  const bool all = grid || !suite.empty();
+  if (words.size() != (all ? 1u : 2u))
+    throw BadInput(all ? "--grid and --suite take no schedule: they are about all"
+                       : fmt::format("{} takes one schedule: a name or a file", action));
+  if (grid) return check_all_shapes();
+  if (!suite.empty()) return hold_to_papers();
 
-  const plan::ScheduleGenerator& generator = plan::schedule_generator(name);
-  if (!ranks || !microbatches) throw BadInput("--ranks and --microbatches say what the schedule is for");
-  if (*ranks > most_actions / *microbatches)
-    throw BadInput(fmt::format("--ranks {} --microbatches {}: their product may be at most {}", *ranks, *microbatches,
-                               most_actions));
-  const plan::Schedule schedule =
-      plan::generate(generator, {.ranks = *ranks, .microbatches = *microbatches, .chunks = generator.chunks});
-  if (!picture) {
-    fmt::print("{}", plan::print(schedule));
+  const NamedSchedule named = shape.load(words[1]);
+  const plan::ActionCosts costs = shape.costs();
+  if (action == "print") {
+    fmt::print("{}", plan::print(named.schedule));
     return ExitCode::pass;
   }
-  fmt::print("{} ({})\n{}", generator.name, generator.paper, picture_of(schedule));
-  print_figures(schedule, shape_of(schedule));
+  if (!proven(named)) return ExitCode::check_failed;
+  const plan::Timeline line = plan::timeline(named.schedule, costs);
+  if (action == "draw") return draw(named, line, out);
+  print_figures(named, line);
   return ExitCode::pass;
 }
 
 }  // namespace
 
-const Command schedule_command = {"schedule", "Prints a pipeline schedule, or proves one from a file",
-                                  "shardproof schedule gpipe --ranks 4 --microbatches 8", run};
+const Command schedule_command = {"schedule", "Prints, proves and draws pipeline schedules, by name or from a file",
+                                  "shardproof schedule draw zb_h1 --ranks 4 --microbatches 8", run};
 
 }  // namespace shardproof::harness

@@ -38,14 +38,29 @@ std::size_t actions_of(const Schedule& schedule) {
   return count;
 }
 
-/// Which rank has which part of a unit. Of extents far beyond the actions, which cannot be complete, only those there.
+/// Which rank has which part of a unit, and where its F is. Of extents far beyond the actions, which cannot be
+/// complete, only those there.
 class Seen {
  public:
   Seen(const ScheduleExtent& extent, std::size_t actions) : extent_(extent) {
     const auto units =
         static_cast<unsigned __int128>(extent.stages) * static_cast<unsigned __int128>(extent.microbatches) * slices();
-    if (units <= actions) dense_.resize(static_cast<std::size_t>(3 * units), -1);
     is_dense_ = units <= actions;
+    if (!is_dense_) return;
+    dense_.resize(static_cast<std::size_t>(3 * units), -1);
+    dense_homes_.resize(static_cast<std::size_t>(units), -1);
+  }
+
+  /// Before anything is noted: the first F of a unit says on which rank all of it belongs.
+  void set_home(const Action& a, std::int64_t rank) {
+    std::int64_t& home = is_dense_ ? dense_homes_[at(with(a, forward)) / 3]
+                                   : sparse_homes_.try_emplace(key(with(a, forward)), -1).first->second;
+    if (home < 0) home = rank;
+  }
+  std::int64_t home(const Action& a) const {
+    if (is_dense_) return dense_homes_[at(with(a, forward)) / 3];
+    const auto found = sparse_homes_.find(key(with(a, forward)));
+    return found == sparse_homes_.end() ? -1 : found->second;
   }
 
   std::int64_t slices() const { return extent_.slices == 0 ? 1 : extent_.slices; }
@@ -75,8 +90,8 @@ class Seen {
 
   ScheduleExtent extent_;
   bool is_dense_ = false;
-  std::vector<std::int64_t> dense_;
-  std::map<Key, std::int64_t> sparse_;
+  std::vector<std::int64_t> dense_, dense_homes_;
+  std::map<Key, std::int64_t> sparse_, sparse_homes_;
   std::uint64_t count_ = 0;
 };
 
@@ -84,6 +99,9 @@ class Completeness {
  public:
   Completeness(const Schedule& schedule, const ScheduleExtent& extent)
       : extent_(extent), seen_(extent, actions_of(schedule)) {
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
+      for (const Action& action : schedule.ranks[rank])
+        if (action.kind == forward && exists(action)) seen_.set_home(action, static_cast<std::int64_t>(rank));
     for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
       updates_.clear();
       for (std::size_t at = 0; at < schedule.ranks[rank].size(); ++at)
@@ -95,6 +113,11 @@ class Completeness {
   std::vector<ScheduleFinding> findings() && { return std::move(findings_); }
 
  private:
+  bool exists(const Action& a) const {
+    return a.stage >= 0 && a.stage < extent_.stages && a.microbatch >= 0 && a.microbatch < extent_.microbatches &&
+           (extent_.slices == 0 ? a.slice == Action::whole : a.slice >= 0 && a.slice < extent_.slices);
+  }
+
   void visit(std::int64_t rank, std::int64_t at, const Action& action) {
     const auto add = [&](const std::string& text) {
       findings_.push_back({rank, at, fmt::format("{} {}", print(action), text)});
@@ -109,13 +132,16 @@ class Completeness {
       return add(fmt::format("is of a whole sequence, where others are cut in {} slices", extent_.slices));
     if (action.slice >= std::max<std::int64_t>(extent_.slices, 0) && action.slice != Action::whole)
       return add(fmt::format("is of slice {} of {}", action.slice, extent_.slices));
+    const std::int64_t home = seen_.home(action);
+    const bool misplaced = home >= 0 && home != rank && action.kind != forward;
+    if (misplaced) add(fmt::format("belongs on rank {}, where {} is", home, print(with(action, forward))));
     for (const ActionKind kind : parts_of(action.kind)) {
       const Action part = with(action, kind);
-      if (kind != forward) {
+      if (kind != forward && !misplaced) {
         const Action before = with(action, kind == backward_input ? forward : backward_input);
         need(rank, before, add);
       }
-      if (Action other = part; later_slice(other)) need(rank, other, add);
+      if (Action other = part; !misplaced && later_slice(other)) need(rank, other, add);
       if (seen_.note(part, rank) >= 0) add(kind == action.kind ? "is doubled" : fmt::format("doubles {}", print(part)));
     }
   }
@@ -128,8 +154,10 @@ class Completeness {
 
   void need(std::int64_t rank, const Action& before, const auto& add) const {
     const std::int64_t there = seen_.rank_of(before);
-    if (there < 0) add(fmt::format("comes before {}", print(before)));
-    if (there >= 0 && there != rank) add(fmt::format("belongs on rank {}, where {} is", there, print(before)));
+    if (there < 0)
+      add(fmt::format("comes before {}", print(before)));
+    else if (there != rank)
+      add(fmt::format("belongs on rank {}, where {} is", there, print(before)));
   }
 
   /// The slice that F or I of this one comes after; false where there is none.
@@ -208,6 +236,7 @@ std::vector<ScheduleFinding> crossed_mirrors(const Schedule& schedule) {
 
 std::vector<ScheduleFinding> prove(const Schedule& schedule, const ScheduleExtent& extent) {
   if (schedule.ranks.empty()) return {{.text = "there is no rank"}};
+  if (extent.units() == 0) return {{.text = "there is no action"}};
   auto found = Completeness(schedule, extent).findings();
   if (!found.empty()) return found;  // what follows would only say it again
   const ScheduleIndex index(schedule, extent);

@@ -27,7 +27,7 @@ TEST(Checker, SeveralStagesOfOneRankMeetWithoutMessages) {
 
 TEST(Checker, FindsActionsOfAnotherRank) {
   EXPECT_EQ(found("0F0,0B0,1F0\n1B0", 2, 1), (Texts{"rank 1: 1B0 belongs on rank 0, where 1F0 is"}));
-  EXPECT_EQ(found("0F0,0I0\n1F0,1B0,0W0", 2, 1), (Texts{"rank 1: 0W0 belongs on rank 0, where 0I0 is"}));
+  EXPECT_EQ(found("0F0,0I0\n1F0,1B0,0W0", 2, 1), (Texts{"rank 1: 0W0 belongs on rank 0, where 0F0 is"}));
 }
 
 TEST(Checker, FindsDoubledActions) {
@@ -83,7 +83,10 @@ TEST(Checker, DependsOnTheRuleForSends) {
   EXPECT_EQ(found(ahead, 2, 3, 1), Texts());
 }
 
-TEST(Checker, AnEmptyScheduleIsNotLegal) { EXPECT_EQ(findings({}, 1, 1).size(), 1u); }
+TEST(Checker, AnEmptyScheduleIsNotLegal) {
+  EXPECT_EQ(findings({}, 1, 1).size(), 1u);
+  EXPECT_EQ(found("\n\n", 0, 0), (Texts{"there is no action"}));
+}
 
 TEST(Checker, SlicesGoForwardsInTimeAndBackAgainstIt) {
   const auto of_two = [](std::string_view text) {

@@ -100,7 +100,13 @@ class Reader {
     columns_.back().push_back(static_cast<std::uint32_t>(word.column));
   }
 
-  static std::string shortened(const Word& word) { return workload::shortened(std::string(word.text)); }
+  /// For messages, of a file that may hold anything.
+  static std::string shortened(const Word& word) {
+    std::string text = workload::shortened(std::string(word.text.substr(0, 200)));
+    std::ranges::replace_if(
+        text, [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+    return text;
+  }
 
   Columns& columns_;
   Schedule schedule_;

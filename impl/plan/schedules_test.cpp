@@ -321,5 +321,164 @@ TEST(Schedules, NoActionStartsBeforeWhatItNeeds) {
   });
 }
 
+/// A fault planted in a schedule, and what must be said of it.
+struct Planted {
+  const char* fault;
+  void (*plant)(Schedule&);
+  std::string_view says;
+};
+
+std::vector<Action>& last(Schedule& s) { return s.ranks.back(); }
+std::size_t first_of(const std::vector<Action>& actions, bool (*is)(const Action&)) {
+  return static_cast<std::size_t>(std::ranges::find_if(actions, is) - actions.begin());
+}
+bool is_forward(const Action& a) { return a.kind == forward; }
+bool is_inputs(const Action& a) { return is_input_backward(a); }
+bool is_weights(const Action& a) { return is_weight_backward(a); }
+
+const Planted planted[] = {
+    {"missing",
+     [](Schedule& s) {
+       const auto is_kept = [](const Action& a) { return a.kind == update; };
+       last(s).erase(std::find_if_not(last(s).rbegin(), last(s).rend(), is_kept).base() - 1);
+     },
+     "is missing"},
+    {"doubled", [](Schedule& s) { last(s).push_back(last(s).front()); }, "is doubled"},
+    {"early",
+     [](Schedule& s) {
+       auto& actions = last(s);
+       const std::size_t at = first_of(actions, is_inputs);
+       std::rotate(actions.begin(), actions.begin() + static_cast<std::ptrdiff_t>(at),
+                   actions.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+     },
+     "comes before"},
+    {"weights first",
+     [](Schedule& s) {
+       auto& actions = last(s);
+       const std::size_t at = first_of(actions, is_weights);
+       const Action weights = {actions[at].stage, backward_weight, actions[at].microbatch, actions[at].slice};
+       actions.insert(actions.begin(), weights);
+     },
+     "comes before"},
+    {"another rank",
+     [](Schedule& s) {
+       auto& there = s.ranks.front();
+       const std::size_t at = first_of(last(s), is_weights);
+       there.push_back(last(s)[at]);
+       last(s).erase(last(s).begin() + static_cast<std::ptrdiff_t>(at));
+     },
+     "belongs on rank"},
+    {"no such stage", [](Schedule& s) { last(s).front().stage += 1000; }, "is of stage 10"},
+    {"no such microbatch", [](Schedule& s) { last(s).front().microbatch += 1000; }, "is of microbatch 10"},
+};
+
+TEST(Schedules, PlantedFaultsAreRejected) {
+  for (const auto* generator : schedules()) {
+    const ScheduleShape shape{.ranks = 4, .microbatches = 8, .chunks = generator->chunks};
+    for (const Planted& one : planted) {
+      Schedule schedule = generate(*generator, shape);
+      one.plant(schedule);
+      const auto texts = texts_of(prove(schedule, extent(shape)));
+      const auto says = [&](const std::string& text) { return text.find(one.says) != text.npos; };
+      EXPECT_TRUE(std::ranges::any_of(texts, says))
+          << generator->name << ", " << one.fault << ": " << (texts.empty() ? "accepted" : texts.front());
+    }
+  }
+}
+
+/// Two forwards of the last rank exchanged: the one that arrives first is not the one that is waited for. Rank 0 sends
+/// in the old order, so no depth helps.
+TEST(Schedules, SwappedForwardsAreADeadlock) {
+  for (const auto* generator : schedules()) {
+    const ScheduleShape shape{.ranks = 4, .microbatches = 8, .chunks = generator->chunks};
+    Schedule schedule = generate(*generator, shape);
+    schedule.send_depth += 8;
+    auto& actions = schedule.ranks.back();
+    const std::size_t a = first_of(actions, is_forward);
+    const auto same_stage = [&](const Action& b) { return is_forward(b) && b.stage == actions[a].stage; };
+    const auto b = std::find_if(actions.begin() + static_cast<std::ptrdiff_t>(a) + 1, actions.end(), same_stage);
+    std::swap(actions[a].microbatch, b->microbatch);
+    const auto texts = texts_of(prove(schedule, extent(shape)));
+    const auto says = [&](const std::string& text) {
+      return text.starts_with("deadlock") || text.find("comes before") != text.npos;  // where it went back in between
+    };
+    EXPECT_TRUE(std::ranges::any_of(texts, says)) << generator->name;
+    if (generator->name == "gpipe") {
+      EXPECT_EQ(texts.size(), 1u);
+      EXPECT_NE(texts[0].find("rank 3 waits in 3F1 for 2F1 of rank 2, which sent 2F0 first"), std::string::npos)
+          << texts[0];
+    }
+  }
+}
+
+TEST(Schedules, NeighboursThatBothSendFirstNeedADepth) {
+  for (const char* name :
+       {"one_f_one_b", "interleaved", "zb_h1", "zb_h2", "zb_v", "dualpipe", "pipedream", "pipedream_2bw"}) {
+    const ScheduleShape shape{.ranks = 4, .microbatches = 8, .chunks = schedule_generator(name).chunks};
+    Schedule schedule = of(name, shape);
+    EXPECT_EQ(texts_of(prove(schedule, extent(shape))), std::vector<std::string>()) << name;
+    schedule.send_depth = 0;
+    const auto texts = texts_of(prove(schedule, extent(shape)));
+    ASSERT_EQ(texts.size(), 1u) << name;
+    EXPECT_TRUE(texts[0].starts_with("deadlock with rendezvous sends:")) << texts[0];
+  }
+}
+
+TEST(Schedules, AVersionThatIsNotThereIsRejected) {
+  const auto broken = [](std::string_view name, const ScheduleShape& shape, WeightRule rule, const auto& plant) {
+    Schedule schedule = of(name, shape);
+    schedule.weights = rule;
+    plant(schedule);
+    const auto texts = texts_of(prove(schedule, extent(shape)));
+    return texts.empty() ? "accepted" : texts.front();
+  };
+  const auto nothing = [](Schedule&) {};
+  EXPECT_EQ(broken("pipedream", {.ranks = 4, .microbatches = 8}, WeightRule::flushed, nothing),
+            "rank 0: 0F4 comes after an update of stage 0, and its schedule flushes before updates");
+  const auto late = [](Schedule& s) {  // the last rank's first update moves behind its fifth forward
+    auto& actions = s.ranks.back();
+    const auto at = actions.begin() + 2;
+    std::rotate(at, at + 1, actions.begin() + 13);
+  };
+  EXPECT_EQ(
+      broken("pipedream", {.ranks = 4, .microbatches = 12, .vertical_sync = true}, WeightRule::vertical_sync, late),
+      "accepted")
+      << "versions lag behind by more than one update";
+  const auto never = [](Schedule& s) {
+    std::erase_if(s.ranks.back(), [](const Action& a) { return a.kind == update; });
+  };
+  EXPECT_NE(
+      broken("pipedream", {.ranks = 4, .microbatches = 12, .vertical_sync = true}, WeightRule::vertical_sync, never)
+          .find("before it is written: 0 updates have been made"),
+      std::string::npos);
+  EXPECT_NE(broken("pipedream_2bw", {.ranks = 4, .microbatches = 16}, WeightRule::double_buffered, never)
+                .find("3F8 reads version 1 of stage 3's weights before it is written"),
+            std::string::npos);
+}
+
+// The papers' figures of few ranks, read off them.
+TEST(Schedules, LookLikeTheirPapersFigures) {
+  const auto drawn = [](std::string_view name, const ScheduleShape& shape) { return print(of(name, shape)); };
+  EXPECT_EQ(drawn("gpipe", {2, 3}), "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1F2,1B0,1B1,1B2\n");
+  EXPECT_EQ(drawn("naive", {2, 3}), "0F0,0B0,0F1,0B1,0F2,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n");
+  EXPECT_EQ(drawn("gpipe", {.ranks = 1, .microbatches = 2, .slices = 2}),
+            "0F0.0,0F0.1,0F1.0,0F1.1,0B0.1,0B0.0,0B1.1,0B1.0\n");
+  // Narayanan et al. 2021, figure 4 above, its first 8 microbatches.
+  EXPECT_EQ(drawn("one_f_one_b", {4, 8}),
+            "0F0,0F1,0F2,0F3,0B0,0F4,0B1,0F5,0B2,0F6,0B3,0F7,0B4,0B5,0B6,0B7\n"
+            "1F0,1F1,1F2,1B0,1F3,1B1,1F4,1B2,1F5,1B3,1F6,1B4,1F7,1B5,1B6,1B7\n"
+            "2F0,2F1,2B0,2F2,2B1,2F3,2B2,2F4,2B3,2F5,2B4,2F6,2B5,2F7,2B6,2B7\n"
+            "3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3,3F4,3B4,3F5,3B5,3F6,3B6,3F7,3B7\n");
+  // Its figure 4 below, of 2 ranks in place of 4.
+  EXPECT_EQ(drawn("interleaved", {2, 4, 2}),
+            "0F0,0F1,2F0,2F1,0F2,2B0,0F3,2B1,2F2,0B0,2F3,0B1,2B2,2B3,0B2,0B3\n"
+            "1F0,1F1,3F0,3B0,3F1,3B1,1F2,1B0,1F3,1B1,3F2,3B2,3F3,3B3,1B2,1B3\n");
+  // Narayanan et al. 2019, figure 4: the steady state of one forward and one backward.
+  EXPECT_EQ(drawn("pipedream", {2, 3}), "0F0,0F1,0B0,0U0,0F2,0B1,0U1,0B2,0U2\n1F0,1B0,1U0,1F1,1B1,1U1,1F2,1B2,1U2\n");
+  // Qi et al. 2024, figure 3 (H1), its last two of 4 ranks; figure 2's 1F1B has the same order of F and backward.
+  EXPECT_EQ(drawn("zb_h1", {2, 4}),
+            "0F0,0F1,0I0,0W0,0F2,0I1,0W1,0F3,0I2,0W2,0I3,0W3\n1F0,1I0,1F1,1I1,1W0,1F2,1I2,1W1,1F3,1I3,1W2,1W3\n");
+}
+
 }  // namespace
 }  // namespace shardproof::plan

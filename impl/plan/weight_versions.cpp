@@ -40,7 +40,10 @@ class Kept {
 class Reader {
  public:
   Reader(const Schedule& schedule, const ScheduleIndex& index)
-      : schedule_(schedule), index_(index), of_forward_(static_cast<std::size_t>(index.extent().units()), -1) {
+      : schedule_(schedule),
+        index_(index),
+        of_forward_(static_cast<std::size_t>(index.extent().units()), -1),
+        per_update_(microbatches_per_update(schedule, index.extent().microbatches)) {
     // vertical_sync reads what stage 0 saw: its ranks come first.
     std::vector<std::size_t> order;
     for (const bool first : {true, false})
@@ -111,10 +114,7 @@ class Reader {
       case WeightRule::flushed: return 0;
       case WeightRule::stashed: return newest;
       case WeightRule::vertical_sync: return a.stage == 0 ? newest : of_stage_0(a);
-      case WeightRule::double_buffered: {
-        const std::int64_t updates = a.microbatch / microbatches_per_update(a.stage);
-        return std::max<std::int64_t>(updates - 1, 0);
-      }
+      case WeightRule::double_buffered: return std::max<std::int64_t>(a.microbatch / per_update_ - 1, 0);
     }
     return 0;
   }
@@ -124,19 +124,18 @@ class Reader {
     return of_forward_[static_cast<std::size_t>(index_.unit(a))];
   }
 
-  std::int64_t microbatches_per_update(std::int64_t stage) {
-    const auto [known, is_new] = per_update_.try_emplace(stage, index_.extent().microbatches);
-    if (!is_new) return known->second;
-    for (const auto& actions : schedule_.ranks)
+  static std::int64_t microbatches_per_update(const Schedule& schedule, std::int64_t none) {
+    std::int64_t first = none;
+    for (const auto& actions : schedule.ranks)
       for (const Action& a : actions)
-        if (a.stage == stage && a.kind == update) known->second = std::min(known->second, a.microbatch + 1);
-    return known->second;
+        if (a.kind == update) first = std::min(first, a.microbatch + 1);
+    return first;
   }
 
   const Schedule& schedule_;
   const ScheduleIndex& index_;
   std::vector<std::int64_t> of_forward_;
-  std::map<std::int64_t, std::int64_t> per_update_;
+  const std::int64_t per_update_;
   WeightVersions result_;
 };
 

@@ -22,7 +22,7 @@ struct WeightVersions {
   std::vector<ScheduleFinding> findings;
 };
 
-/// By the schedule's rule; for a complete schedule. Of double_buffered, the first U of a stage says how many
+/// By the schedule's rule; for a complete schedule. Of double_buffered, the earliest U says how many
 /// microbatches an update takes.
 WeightVersions weight_versions(const Schedule& schedule, const ScheduleIndex& index);
 

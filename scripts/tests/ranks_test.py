@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
+import xml.etree.ElementTree
 
 import jsonschema
 
@@ -348,14 +349,50 @@ class Plans(Cli):
         return done.stdout
 
     def test_schedules(self):
-        self.expect(USAGE, "schedule", "gpipe", "naive", says="takes one NAME: quote it")
+        shape = ["--ranks", "2", "--microbatches", "2"]
         text = " ".join(self.expect(PASS, "schedule", "--help").stdout.split())
-        for words in ["W those of the weights", "B is I then W", "for --ranks and --microbatches"]:
+        for words in ["W those of the weights", "B is I then W", "0F1.2 for a slice"]:
             self.assertIn(words, text)
-        drawn = self.expect(PASS, "schedule", "gpipe", "--ranks", "2", "--microbatches", "2", "--picture").stdout
-        self.assertIn("bubble 0.5 (idle time of all ranks over their busy time)", drawn)
-        self.write("s.txt", self.expect(PASS, "schedule", "gpipe", "--ranks", "2", "--microbatches", "2").stdout)
-        self.assertEqual(self.expect(PASS, "schedule", "--check", "s.txt", "--picture").stdout, drawn.split("\n", 1)[1])
+        drawn = self.expect(PASS, "schedule", "draw", "gpipe", *shape).stdout
+        self.assertIn("rank 1  .  F0 F1 B0    B1", drawn)
+        figures = self.expect(PASS, "schedule", "check", "gpipe", *shape).stdout
+        self.assertIn("bubble 0.5 (idle time of all ranks over their busy time)", figures)
+        self.write("s.txt", self.expect(PASS, "schedule", "print", "gpipe", *shape).stdout)
+        for name in ["s.txt", "file:s.txt"]:
+            self.assertEqual(self.expect(PASS, "schedule", "check", name).stdout, figures)
+        drawn = self.expect(PASS, "schedule", "draw", "1f1b", *shape, "--costs", "1,2,1,0.5", "--out", "s.svg").stdout
+        self.assertEqual(drawn, "s.svg\n")
+        boxes = xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}title")
+        self.assertEqual([b.text.split(":")[0] for b in boxes], "0F0 0F1 0B0 0B1 1F0 1B0 1F1 1B1".split())
+
+    def test_schedules_that_are_wrong(self):
+        self.write("early.txt", "0F0,0B0\n  1B0, 1F0\n")
+        done = self.expect(FAILED, "schedule", "check", "early.txt")
+        self.assertEqual(done.stderr, "early.txt: line 2, column 3: 1B0 comes before 1F0\n")
+        self.write("both.txt", "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n")
+        self.expect(FAILED, "schedule", "check", "both.txt", says="both.txt: deadlock with rendezvous sends")
+        self.expect(PASS, "schedule", "check", "both.txt", "--depth", "1")
+        self.expect(USAGE, "schedule", "check", "s.csv", says="unknown schedule \"s.csv\"")
+        (self.folder / "binary").write_bytes(bytes(range(256)) * 4096)
+        self.assertIn("more findings", self.expect(USAGE, "schedule", "check", "binary").stderr)
+        with open(self.folder / "large", "wb") as file:
+            file.truncate(100 << 20)
+        self.expect(USAGE, "schedule", "check", "large", says="large")
+        for args, says in [
+            (["draw"], "draw takes one schedule"), (["gpipe"], "\"gpipe\": what to do is one of print, check, draw, bubble"),
+            (["print", "gpipe"], "one of --ranks and --stages"), (["print", "gpipe", "--ranks", "2"], "--microbatches is missing"),
+            (["print", "zb_v", "--stages", "7", "--microbatches", "2"], "--stages 7: a multiple of the chunks of a rank, 2"),
+            (["print", "dualpipe", "--ranks", "4", "--microbatches", "6"], "needs an even number of at least two a rank, as 8"),
+            (["bubble", "gpipe", "--ranks", "2", "--microbatches", "2", "--costs", "1,2"], "three or four numbers"),
+            (["check", "early.txt", "--chunks", "2"], "a file has its shape"), (["print", "--grid"], "--grid belongs to check"),
+            (["bubble", "--suite", "paper"], "\"paper\" is not papers"), (["check", "gpipe", "--grid"], "take no schedule"),
+        ]:
+            self.expect(USAGE, "schedule", *args, says=says)
+
+    def test_schedules_of_all_shapes_and_papers(self):
+        done = self.expect(PASS, "schedule", "check", "--grid").stdout
+        self.assertIn("1221 proven, each with three depths of sends, 5979 refused, 0 not proven", done)
+        self.assertIn("108 cells, 0 apart", self.expect(PASS, "schedule", "bubble", "--suite", "papers").stdout)
 
     def test_selftest_says_where_its_ids_are_explained(self):
         self.assertIn("selftest --list", self.expect(PASS, "selftest").stdout)
