@@ -25,7 +25,8 @@ LONGEST_FILE, LONGEST_README, LONGEST_TWIN = 800, 40, 12
 
 MACHINE_PATH = re.compile(r"(?<![\w.$}])(?:/(?:work|root|home|Users|mnt|scratch)/|\.\./shared\b)")
 URL_HOST = re.compile(r"https?://([^/\s\"'<>)]+)")
-CITED_HOSTS = {"www.apache.org", "arxiv.org", "doi.org", "json-schema.org", "github.com"}
+CITED_HOSTS = {"www.apache.org", "arxiv.org", "doi.org", "json-schema.org", "github.com",
+               "www.w3.org"}  # the namespace of SVG
 SERVER = re.compile(r"\b(?:deb|pypi|files|registry|proxy|index|mirror|security|archive|ports|ppa)\.[\w.-]+\.(?:org|com|io|net)\b")
 
 COMMENT = re.compile(r"//.*")

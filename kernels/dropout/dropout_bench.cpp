@@ -19,6 +19,17 @@ void dropout_mask(benchmark::State& state) {
 }
 BENCHMARK(dropout_mask);
 
+void dropout_forward(benchmark::State& state, Dtype dtype) {
+  testing::Bench bench(state, dtype);
+  const Dims dims{16384};
+  const auto x = bench.tensor(dims), y = bench.tensor(dims);
+  const Tensor mask(bench.queue, {"mask", Dtype::u8, dims, Category::activation});
+  bench.run(y.elements(), [&] { dropout::forward(bench.queue, site, x, mask, y); });
+}
+BENCHMARK_CAPTURE(dropout_forward, exact, Dtype::fixed);
+BENCHMARK_CAPTURE(dropout_forward, f64, Dtype::f64);
+BENCHMARK_CAPTURE(dropout_forward, f32, Dtype::f32);
+
 void dropout_backward(benchmark::State& state, Dtype dtype) {
   testing::Bench bench(state, dtype);
   const Dims dims{16384};

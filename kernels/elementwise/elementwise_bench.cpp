@@ -15,5 +15,13 @@ BENCHMARK_CAPTURE(add, exact, Dtype::fixed);
 BENCHMARK_CAPTURE(add, f64, Dtype::f64);
 BENCHMARK_CAPTURE(add, f32, Dtype::f32);
 
+void columns(benchmark::State& state, Dtype dtype) {
+  testing::Bench bench(state, dtype);
+  const auto from = bench.tensor({128, 66}), to = bench.tensor({128, 64});
+  bench.run(to.elements(), [&] { elementwise::columns(bench.queue, from, 1, to); });
+}
+BENCHMARK_CAPTURE(columns, exact, Dtype::fixed);
+BENCHMARK_CAPTURE(columns, f32, Dtype::f32);
+
 }  // namespace
 }  // namespace shardproof

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward, dX and dW of the two linear maps of a `laptop` MLP, poison scans off, packing and bounds included.
+// Forward, dX and dW of the two linear maps of a `laptop` MLP, poison scans off, packing and bounds included; the
+// bias's gradient beside a copy.
 #include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "kernels/core/philox.hpp"
+#include "kernels/core/testing/bench.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/matmul/testing.hpp"
 
@@ -50,6 +52,19 @@ void run(benchmark::State& state, Pass pass) {
   state.counters["GMAC/s"] =
       benchmark::Counter(static_cast<double>(rows * in * out) * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
+
+void bias_gradient(benchmark::State& state, Dtype dtype) {
+  shardproof::testing::Bench bench(state, dtype);
+  const auto dy = bench.tensor({256, 384});
+  Accumulator db(bench.queue, {"db", dtype, {384}, Category::gradient});
+  bench.run(dy.elements(), [&] {
+    db.restart(bench.queue);
+    backward_bias(bench.queue, dy, db);
+  });
+}
+BENCHMARK_CAPTURE(bias_gradient, exact, Dtype::fixed);
+BENCHMARK_CAPTURE(bias_gradient, f64, Dtype::f64);
+BENCHMARK_CAPTURE(bias_gradient, f32, Dtype::f32);
 
 template <class S>
 void add(const std::string& track) {
