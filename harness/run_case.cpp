@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -97,7 +96,7 @@ Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& cor
   record.ledgers = trained.ledgers;
   record.forms = trained.forms;
   add_figures(job, trained, record);
-  add_timing(job, trained, std::max(1u, std::thread::hardware_concurrency()), record);
+  add_timing(job, trained, record.environment.cores, record);
   hold_to_forms(record);
   return trained;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shardproof binary on many ranks: suites and cases, injections, layouts, schedules, and what it says of mistakes."""
 import json
+import os
 import re
 import shlex
 import signal
@@ -215,6 +216,16 @@ class Runs(Cli):
         self.expect(PASS, "validate", "slow", "plain")
         both = self.expect(PASS, "report", "slow", "plain", "--out", "both").stdout
         self.assertIn(f"; replay {over})", both)
+
+    def test_ranks_that_may_use_one_processor_are_replayed_in_its_time(self):
+        def on_one():
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+        said = self.run_tiny("--strategy", "pp2 schedule=gpipe microbatches=2", "--out", "one", preexec_fn=on_one).stdout
+        self.assertIn("with processor time", said)
+        figures = self.records("one")[0]["figures"]
+        self.assertEqual(figures["replay_processor_time"], 1)
+        self.assertNotIn("bubble_wall_fraction", figures)
 
     def test_wrong_fabrics_are_refused_before_anything_runs(self):
         self.write("bad.json", '{"name": 3, "latency_seconds": -1, "bytes": 1}')
