@@ -118,6 +118,7 @@ std::vector<Case> CaseOptions::of_strategies(bool planned_only) const {
   if (counts.empty()) counts.emplace_back();
   std::vector<Case> cases;
   for (const std::string& text : strategies_.empty() ? std::vector<std::string>{"dp1"} : strategies_) {
+    std::int64_t fits = 0;  // to so many counts
     for (const auto& count : counts) {
       const std::size_t before = findings.size();
       attempt("--strategy: ", [&] {
@@ -129,13 +130,17 @@ std::vector<Case> CaseOptions::of_strategies(bool planned_only) const {
         try {
           const auto strategy = plan::parse_strategy(text, count);
           if (!planned_only) require_threads(strategy);
-          if (count && strategy.ranks() != *count) return;
           value.ranks = strategy.ranks();
+          if (count && value.ranks != *count) return;
         } catch (const NotSupported&) {  // dp* that leaves a rest: it is refused when its turn comes
         }
+        ++fits;
         cases.push_back(std::move(value));
       });
       if (findings.size() > before) break;  // the same on every count
+      if (&count == &counts.back() && fits == 0)
+        findings.push_back(fmt::format("--strategy: {} needs {}: --devices {} has no such number", text,
+                                       counted(plan::parse_strategy(text).ranks(), "rank"), devices_));
     }
   }
   throw_findings(findings);

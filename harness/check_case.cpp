@@ -41,6 +41,16 @@ bool accepted(const Case& value, TrainingJob& job, Record& record) {
   }
 }
 
+/// What is computed in other algebra so far is attention: the first weight whose gradient is a contraction of what its
+/// core passes back.
+const plan::ParameterLayout* first_attention_weight(const plan::Plan& plan) {
+  const auto fits = [](const plan::ParameterLayout& p) {
+    return p.parameter.trainable && p.parameter.name.ends_with(".attention.value.weight");
+  };
+  const auto found = std::ranges::find_if(plan.layout.parameters, fits);
+  return found == plan.layout.parameters.end() ? nullptr : &*found;
+}
+
 void judge(const Case& value, std::span<const Shown> shows, const CheckOptions& options, Checked& checked) {
   Record& record = checked.record;
   TrainingJob job;
@@ -81,10 +91,13 @@ void judge(const Case& value, std::span<const Shown> shows, const CheckOptions& 
   if (job.track != Track::exact) record.figures.emplace_back("error_over_bound", judgement.worst);
   hold_to_forms(record);
   if (record.verdict != Verdict::pass || record.contract != "ROUNDED" || job.track != Track::f64) return;
-  const DroppedTerm dropped;
+  const plan::ParameterLayout* const contraction = first_attention_weight(plan);
+  if (contraction == nullptr) return;  // all are frozen
+  const DroppedTerm dropped(contraction->parameter.name, primary_holder(plan, *contraction, 0));
   TrainingJob planted = job;
   planted.tamper = dropped.tamper(job.tamper);
-  if (judged(planted).second.verdict != Verdict::pass || dropped.what().empty()) return;
+  // Where no step has such a term, `shows` has said what there is to see.
+  if (judged(planted).second.verdict == Verdict::fail || dropped.what().empty()) return;
   record.verdict = Verdict::mistrusted;
   record.reason = dropped.what() + " lies within the bounds: they could not show a fault";
 }
@@ -104,6 +117,12 @@ workload::Workload workload_of(const Case& value) {
   const auto of_steps = [](const std::string& setting) { return setting.starts_with("steps="); };
   if (std::ranges::none_of(settings, of_steps)) settings.push_back(fmt::format("steps={}", case_steps));
   return workload::load(value.workload, settings);
+}
+
+std::string workload_hash_of(const Case& value) {
+  const auto strategy = plan::parse_strategy(value.strategy, value.ranks);
+  const workload::Workload w = plan::with_program_keys(workload_of(value), strategy);
+  return workload::hash(w, workload::Corpus(w));
 }
 
 Checked check_case(const Case& value, std::span<const Shown> shows, const Environment& environment,

@@ -29,6 +29,9 @@ struct Checked {
 /// The case's workload with its settings. Throws BadInput.
 workload::Workload workload_of(const Case& value);
 
+/// As its record has it. Throws BadInput.
+std::string workload_hash_of(const Case& value);
+
 /// Of the delays, unless something else is asked for.
 inline constexpr std::uint64_t standard_delays = 1;
 
@@ -41,7 +44,7 @@ struct CheckOptions {
 std::string rerun_of(const Case& value, std::span<const Shown> shows, const CheckOptions& options);
 
 /// Trains every step of the case with poison on, judges each, and holds ledgers against forms. In f64 a case whose
-/// contract is ROUNDED is trained again with a term dropped (dropped_term.hpp): it is mistrusted where that passes.
+/// contract is ROUNDED is trained again with a term dropped (dropped_term.hpp): it is mistrusted unless that fails.
 /// What goes wrong is in the record: unsupported where the strategy table refuses the case, error for any exception (a
 /// kernel that does not support the input included). Throws Interrupted only.
 Checked check_case(const Case& value, std::span<const Shown> shows, const Environment& environment,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -45,18 +44,19 @@ Term median_term(const double* dy, const double* x, std::int64_t rows, std::int6
 }  // namespace
 
 struct DroppedTerm::State {
-  std::mutex mutex;
-  double dropped = 0;
-  std::string name;
+  const std::string weight;
+  const Rank rank;
+  double dropped = 0;  // written by the rank's thread alone
 };
 
-DroppedTerm::DroppedTerm() : state_(std::make_shared<State>()) {}
+DroppedTerm::DroppedTerm(std::string weight, Rank rank)
+    : state_(std::make_shared<State>(State{std::move(weight), rank})) {}
 
 engine::Tamper DroppedTerm::tamper(engine::Tamper others) const {
-  others.contraction = [state = state_](std::int64_t step, const std::string& name, Queue& queue, const Tensor& dy,
+  others.contraction = [state = state_](std::int64_t, const std::string& name, Queue& queue, const Tensor& dy,
                                         const Tensor& x, const Accumulator& dw) {
-    const std::lock_guard lock(state->mutex);
-    if (step != 1 || state->dropped != 0 || dy.elements() == 0 || x.elements() == 0) return;
+    if (name != state->weight || queue.device().rank() != state->rank) return;
+    if (state->dropped != 0 || dy.elements() == 0 || x.elements() == 0) return;
     const std::int64_t outputs = dy.dim(1), inputs = x.dim(1);
     // A row of -dy and one of x, zero but for the term's: their product is what is left out.
     const Tensor minus(queue, {"dropped_term_dy", Dtype::f64, {1, outputs}, Category::workspace}),
@@ -78,15 +78,13 @@ engine::Tamper DroppedTerm::tamper(engine::Tamper others) const {
     if (term.value == 0) return;
     matmul::backward_weight(queue, minus, other, dw);
     state->dropped = term.value;
-    state->name = name;
   };
   return others;
 }
 
 std::string DroppedTerm::what() const {
-  const std::lock_guard lock(state_->mutex);
   if (state_->dropped == 0) return "";
-  return fmt::format("a term of {:.3g} left out of the gradient of {}", state_->dropped, state_->name);
+  return fmt::format("a term of {:.3g} left out of the gradient of {}", state_->dropped, state_->weight);
 }
 
 }  // namespace shardproof::harness

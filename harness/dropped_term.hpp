@@ -6,17 +6,19 @@
 #include <string>
 
 #include "impl/engine/tamper.hpp"
+#include "kernels/core/device.hpp"
 
 namespace shardproof::harness {
 
-/// Plants it in the gradient of a linear map's weight at step 1, the first one in which any rank has a term that is not
-/// zero: of the sum over a microbatch's rows that takes in the greatest dy and the greatest x, the term of median
-/// magnitude. For a training in f64.
+/// Plants it in the gradient of the named linear map's weight, on one rank, at the first microbatch that has a term
+/// which is not zero: of the element that takes in the greatest dy and the greatest x, the term of median magnitude.
+/// For a training in f64.
 class DroppedTerm {
  public:
-  DroppedTerm();
+  DroppedTerm(std::string weight, Rank rank);
   engine::Tamper tamper(engine::Tamper others) const;
-  /// After the training: "a term of 1e-3 out of the gradient of head.weight"; "" where there was none to leave out.
+  /// After the training: "a term of 0.001 left out of the gradient of blocks.0.attention.value.weight"; "" where there
+  /// was none to leave out.
   std::string what() const;
 
  private:

@@ -104,8 +104,8 @@ Options& Options::duration(const std::string& name, std::optional<double>& secon
 }
 
 Options& Options::track(std::optional<Track>& value, const std::string& help) {
-  state_->add("--track", "exact|f64|native", help, false,
-              [&value](const std::string& text) { value = track_named(text); });
+  state_->add("--track", "exact|f64|native", help + "; f32 is native", false,
+              [&value](const std::string& text) { value = text == "f32" ? Track::native : track_named(text); });
   return *this;
 }
 

@@ -56,6 +56,13 @@ bool is_sha256(std::string_view text) {
 
 }  // namespace
 
+std::string shown_name(const Record& record) {
+  std::string name = record.case_text;
+  if (record.delays != 0) name += fmt::format(" | delays {}", record.delays);
+  for (const std::string& injection : record.injections) name += " | " + injection;
+  return name;
+}
+
 double figure_of(const Record& record, std::string_view name) {
   const auto found = std::ranges::find(record.figures, name, &Figures::value_type::first);
   return found == record.figures.end() ? std::nan("") : found->second;

@@ -46,6 +46,9 @@ struct Record {
   std::optional<Fabric> fabric = {};  ///< that replays of figures are over; none: exchanges took what they took
 };
 
+/// The case as reports name it: with the delays and injections that it ran under, which make it another measurement.
+std::string shown_name(const Record& record);
+
 /// NaN where it was not measured.
 double figure_of(const Record& record, std::string_view name);
 

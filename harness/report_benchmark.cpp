@@ -36,8 +36,8 @@ ordered_json context(const ReportData& data) {
 
 ordered_json benchmark(const Record& record, std::size_t repetitions, std::size_t index) {
   const bool error = is_error(record);
-  ordered_json object = {{"name", record.case_text},   {"run_name", record.case_text}, {"run_type", "iteration"},
-                         {"repetitions", repetitions}, {"repetition_index", index},    {"threads", record.ranks}};
+  ordered_json object = {{"name", shown_name(record)}, {"run_name", shown_name(record)}, {"run_type", "iteration"},
+                         {"repetitions", repetitions}, {"repetition_index", index},      {"threads", record.ranks}};
   if (error) object["error_occurred"] = true, object["error_message"] = record.reason;
   object["iterations"] = error ? 0 : 1;
   object["real_time"] = error ? 0.0 : 1e9 * figure_of(record, time_figure);
@@ -55,12 +55,12 @@ ordered_json benchmark(const Record& record, std::size_t repetitions, std::size_
 }  // namespace
 
 std::string benchmark_json(const ReportData& data) {
-  std::map<std::string_view, std::size_t> repetitions, seen;
+  std::map<std::string, std::size_t> repetitions, seen;
   for (const ReportedCase& c : data.cases())
-    if (is_listed(c.record)) ++repetitions[c.record.case_text];
+    if (is_listed(c.record)) ++repetitions[shown_name(c.record)];
   ordered_json benchmarks = ordered_json::array();
   for (const ReportedCase& c : data.cases()) {
-    const std::string_view name = c.record.case_text;
+    const std::string name = shown_name(c.record);
     if (is_listed(c.record)) benchmarks.push_back(benchmark(c.record, repetitions[name], seen[name]++));
   }
   const ordered_json whole = {{"context", context(data)}, {"benchmarks", std::move(benchmarks)}};

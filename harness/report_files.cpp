@@ -35,7 +35,7 @@ std::vector<Timeline> read_timelines(const fs::path& folder, std::span<const Rep
     std::error_code error;
     if (!fs::exists(path, error)) continue;
     timelines.push_back(read_timeline(path));
-    timelines.back().title = cases[i].record.case_text;
+    timelines.back().title = shown_name(cases[i].record);
   }
   return timelines;
 }

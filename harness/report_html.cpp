@@ -99,7 +99,7 @@ std::vector<std::size_t> detailed_cases(const ReportData& data) {
 }
 
 std::string case_head(const ReportData& data, std::size_t index) {
-  return fmt::format("<th scope=\"row\">{}: {}</th>", index + 1, html::escaped(data.cases()[index].record.case_text));
+  return fmt::format("<th scope=\"row\">{}: {}</th>", index + 1, html::escaped(shown_name(data.cases()[index].record)));
 }
 
 std::string verdict_section(const ReportData& data) {

@@ -2,6 +2,7 @@
 #include "harness/report_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -19,10 +20,14 @@ Rate kind_of_ranking(const ReportData& data, const Cases& ranked) {
     return c->record.ranks > data.environments()[c->environment].cores && c->record.device == "cpu";
   };
   const auto replayed = [](const ReportedCase* c) { return rate_of(c->record, Rate::replay).measured(); };
-  return std::ranges::any_of(ranked, crowded) && std::ranges::all_of(ranked, replayed) ? Rate::replay : Rate::wall;
+  const auto over_fabric = [](const ReportedCase* c) { return c->record.fabric.has_value(); };
+  return (std::ranges::any_of(ranked, crowded) || std::ranges::any_of(ranked, over_fabric)) &&
+                 std::ranges::all_of(ranked, replayed)
+             ? Rate::replay
+             : Rate::wall;
 }
 
-/// A case with its speeds over all its runs.
+/// A case with its speeds over all its runs, which one line made.
 struct Ranked {
   const ReportedCase* first;
   Spread wall, replay;
@@ -41,6 +46,8 @@ Spread over_runs(const Cases& runs, Rate kind) {
     all.lower = std::min(all.lower, one.lower);
     all.upper = std::max(all.upper, one.upper);
   }
+  if (std::ranges::any_of(medians, [](double m) { return std::isnan(m); }))
+    return {std::nan(""), std::nan(""), std::nan("")};  // some run was not measured
   std::ranges::sort(medians);
   const std::size_t n = medians.size();
   all.median = (medians[(n - 1) / 2] + medians[n / 2]) / 2;
@@ -50,7 +57,9 @@ Spread over_runs(const Cases& runs, Rate kind) {
 std::vector<Ranked> pooled(const Cases& cases) {
   std::vector<Ranked> result;
   for (const ReportedCase* c : cases) {
-    const auto same = [&](const ReportedCase* other) { return other->record.case_text == c->record.case_text; };
+    const auto same = [&](const ReportedCase* other) {
+      return other->record.case_text == c->record.case_text && other->record.rerun == c->record.rerun;
+    };
     if (std::ranges::any_of(result, same, &Ranked::first)) continue;
     Cases runs;
     std::ranges::copy_if(cases, std::back_inserter(runs), same);
@@ -89,8 +98,9 @@ std::string ranking(const ReportData& data, const Cases& cases) {
     const Record& record = r.first->record;
     const std::string place = places(ranked, r, kind);
     overlap = overlap || place.find('-') != place.npos;
-    rows.push_back({place, record.strategy, fmt::format("{}", record.ranks), record.device, spread_text(r.wall),
-                    spread_text(r.replay)});
+    const std::string disturbed = shown_name(record).substr(record.case_text.size());
+    rows.push_back({place, record.strategy + disturbed, fmt::format("{}", record.ranks), record.device,
+                    spread_text(r.wall), spread_text(r.replay)});
     if (repeated) rows.back().push_back(fmt::format("{}", r.runs));
   }
   return table(rows) + (overlap ? "places such as 1-2: quartiles overlap, so these are indistinguishable\n" : "") +
@@ -109,7 +119,7 @@ std::string table_of(const ReportData& data) {
   std::vector<std::vector<std::string>> others = {{"not ranked", "why"}};
   for (const ReportedCase& c : data.cases()) {
     if (!is_ranked(c.record)) {
-      others.push_back({c.record.case_text, fmt::format("{}: {}", name_of(c.record.verdict), why_not(c.record))});
+      others.push_back({shown_name(c.record), fmt::format("{}: {}", name_of(c.record.verdict), why_not(c.record))});
       continue;
     }
     const auto same = std::ranges::find_if(groups, [&](const Cases& group) { return comparable(*group.front(), c); });
@@ -124,8 +134,10 @@ std::string table_of(const ReportData& data) {
     const bool replay = kind_of_ranking(data, group) == Rate::replay;
     text += fmt::format(
         "{}, {}, by tokens/s ({}{}{})\n{}\n", first.workload, name_of(first.track),
-        replay ? "replay, for there are more ranks than processors" : "wall",
-        first.fabric ? "; replay" + over_text(first.fabric) : "",
+        first.fabric && replay ? "replay" + over_text(first.fabric)
+        : replay               ? "replay, for there are more ranks than processors"
+                               : "wall",
+        first.fabric && !replay ? "; replay" + over_text(first.fabric) : "",
         data.environments().size() < 2 ? "" : fmt::format(", environment {}", group.front()->environment + 1),
         ranking(data, group));
   }

@@ -234,6 +234,11 @@ TEST(Report, RunsOfOneCaseAreOneRow) {
   EXPECT_EQ(count(apart, "1-2"), 0u) << apart << "105 is below 109";
   EXPECT_NE(apart.find("102 (99 to 105)"), apart.npos) << apart << "between the two";
   EXPECT_EQ(table_of(std::vector{runs[0], runs[1]}).find("runs"), text.npos);
+  std::vector<Record> slowed = {runs[0], runs[2]};
+  slowed[1].injections = {"slow:rank=1,factor=3"};
+  slowed[1].rerun += " --inject slow:rank=1,factor=3";
+  EXPECT_NE(table_of(slowed).find("dp2 | slow:rank=1,factor=3"), text.npos) << "another measurement, another row";
+  EXPECT_EQ(count(table_of(slowed), "dp2"), 2u);
 }
 
 TEST(Report, NoLocaleChangesANumber) {

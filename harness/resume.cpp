@@ -13,7 +13,7 @@ namespace {
 
 bool stays(const Record& record) {
   return record.verdict == Verdict::pass || record.verdict == Verdict::unsupported ||
-         (record.verdict == Verdict::skipped && record.judged == "unchecked");
+         (record.verdict == Verdict::skipped && record.judged == "unchecked" && record.injections.empty());
 }
 
 }  // namespace
@@ -60,11 +60,18 @@ std::vector<std::optional<Record>> resume(RunFolder& folder, std::span<const Cas
     auto at = std::ranges::find_if(cases, is_its);
     while (at != cases.end() && result[static_cast<std::size_t>(at - cases.begin())])
       at = std::find_if(at + 1, cases.end(), is_its);
+    if (at == cases.end() && std::ranges::any_of(cases, is_its))
+      throw BadInput(fmt::format("--resume: {}:{} is one more record of a case than this line has: {}", records, i + 1,
+                                 record.rerun));
     if (at == cases.end())
       throw BadInput(fmt::format("--resume: {}:{} is of another run: {}", records, i + 1, record.rerun));
     if (record.environment != environment)
       throw BadInput(fmt::format("--resume: {} was made elsewhere ({}): --overwrite it, or choose another --out",
                                  records, difference(record.environment, environment)));
+    if (record.fabric != at->fabric ||
+        (at->workload_hash && !record.workload_hash.empty() && record.workload_hash != at->workload_hash()))
+      throw BadInput(fmt::format("--resume: {}:{} was made when a file of its line held something else: {}", records,
+                                 i + 1, record.rerun));
     result[static_cast<std::size_t>(at - cases.begin())] = record;
     if (stays(record)) kept.push_back(i);
   }

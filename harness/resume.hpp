@@ -2,6 +2,7 @@
 // Going on with a run that was stopped.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@ class FolderOptions {
   /// After parsing. Throws BadInput.
   void require_legal() const;
   bool resumes() const { return resume_; }
+  /// Whether one of them was given.
+  bool named() const { return resume_ || overwrite_ || !out_.empty(); }
   /// Throws as RunFolder does.
   RunFolder open() const;
   /// The line of this program that goes on with a run in `folder`, which `args` began.
@@ -37,11 +40,15 @@ class FolderOptions {
 /// What the record of a case says of it; a case may come up several times.
 struct CaseKey {
   std::string case_text, rerun;
+  /// What the files named there hold now. The hash is asked for only where there is a record to compare it with, and
+  /// may throw.
+  std::function<std::string()> workload_hash = {};
+  std::optional<Fabric> fabric = {};
 };
 
 /// The record that each case has in the folder already. Only what need not run again stays there: what passed, was
 /// refused, or was not to be judged. Throws BadInput, and the folder is as it was, where it holds records of other
-/// cases or of another environment; WriteError.
+/// cases, of files that have changed since, or of another environment; WriteError.
 std::vector<std::optional<Record>> resume(RunFolder& folder, std::span<const CaseKey> cases,
                                           const Environment& environment);
 

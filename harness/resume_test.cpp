@@ -25,11 +25,12 @@ class ResumeTest : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   static CaseKey key(const std::string& name) {
-    return {name + " | dp1 | 1 rank | exact | cpu | threads", "shardproof run " + name};
+    return {.case_text = name + " | dp1 | 1 rank | exact | cpu | threads", .rerun = "shardproof run " + name};
   }
   Record record(const std::string& name, Verdict verdict, const std::string& judged = "full") const {
     const bool passed = verdict == Verdict::pass;
     return {.case_text = key(name).case_text,
+            .workload_hash = std::string(64, 'a'),
             .verdict = verdict,
             .reason = passed ? "" : "it is so",
             .judged = judged,
@@ -135,6 +136,17 @@ TEST_F(ResumeTest, ACaseThatComesUpTwiceNeedsTwoRecords) {
   EXPECT_FALSE(earlier[1]);
 }
 
+TEST_F(ResumeTest, WhatMetNoCallIsTriedAgain) {
+  {
+    RunFolder folder(folder_, Existing::refuse);
+    Record unmet = record("unjudged", Verdict::skipped, "unchecked");
+    unmet.injections = {"skip:axis=pp"};
+    folder.add(unmet);
+  }
+  RunFolder folder(folder_, Existing::resume);
+  EXPECT_FALSE(resume(folder, std::vector{key("unjudged")}, here_)[0]);
+}
+
 TEST_F(ResumeTest, WhereNothingIsARunBegins) {
   for (const bool interrupted : {false, true}) {
     if (interrupted) RunFolder(folder_, Existing::refuse);  // before its first record
@@ -162,6 +174,12 @@ TEST_F(ResumeTest, AnotherRunsRecordsAreRefusedAndStay) {
   std::vector<CaseKey> other_options = keys_;
   other_options[1].rerun += " --poison";
   EXPECT_NE(refusal(other_options, here_).find(":2 is of another run: shardproof run passed"), std::string::npos);
+  std::vector<CaseKey> changed = keys_;
+  changed[1].fabric = Fabric{"slow", 1e-3, 1e9};
+  EXPECT_NE(refusal(changed, here_).find(":2 was made when a file of its line held something else"), std::string::npos);
+  changed[1].fabric.reset();
+  changed[1].workload_hash = [] { return std::string(64, 'b'); };
+  EXPECT_NE(refusal(changed, here_).find(":2 was made when a file of its line held something else"), std::string::npos);
   Environment elsewhere = here_;
   elsewhere.cores += 1;
   EXPECT_NE(refusal(keys_, elsewhere).find("was made elsewhere (cores "), std::string::npos);

@@ -181,6 +181,11 @@ void RunFolder::keep(std::span<const std::size_t> indices) {
     else if (kept != i + 1 && std::filesystem::exists(trace))
       move_file(trace, path_ / trace_name(kept));
   }
+  for (std::size_t k = earlier_.size() + 1;; ++k) {  // of a record that was cut off
+    const std::filesystem::path trace = path_ / trace_name(k);
+    if (!std::filesystem::exists(trace)) break;
+    remove_file(trace);
+  }
   open_records();
 }
 
@@ -200,7 +205,8 @@ void RunFolder::add(const Record& record) {
 void RunFolder::count(const Record& record) {
   const double seconds = figure_of(record, "seconds");
   reported_.add(record);
-  ended_.push_back({record.case_text, record.reason, record.rerun, record.verdict, std::isnan(seconds) ? 0 : seconds});
+  ended_.push_back(
+      {shown_name(record), record.reason, record.rerun, record.verdict, std::isnan(seconds) ? 0 : seconds});
 }
 
 void RunFolder::add_trace(std::string_view json) { write_file(path_ / trace_name(ended_.size()), json); }

@@ -36,7 +36,7 @@ class RunFolder {
   /// With `resume`: the records that it holds. One that was cut off at the end is none.
   const std::vector<Record>& earlier() const { return earlier_; }
   /// Before any record is added: of the earlier ones these (ascending) stay, with their traces. Throws WriteError; then
-  /// all are still there.
+  /// no record that was to stay is lost.
   void keep(std::span<const std::size_t> indices);
 
   /// Appends the record and flushes it to the disk. Throws WriteError; then the file is as it was before.

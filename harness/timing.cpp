@@ -104,9 +104,9 @@ void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t pro
   add.three("step_seconds", wall);
   add_shares(ranks, add);
 
-  const bool crowded = count > processors;
-  const auto replayed =
-      replay_recorded(ranks, {.processor_time = crowded, .fabric = record.fabric, .send_depth = trained.send_depth});
+  const bool crowded = count > processors, processor_time = crowded || job.processor_time;
+  const auto replayed = replay_recorded(
+      ranks, {.processor_time = processor_time, .fabric = record.fabric, .send_depth = trained.send_depth});
   std::vector<double> rates, ratios;
   for (std::size_t k = 0; k < replayed.step_seconds.size(); ++k) {
     const auto step = static_cast<std::size_t>(ranks[0].steps[k].step - 1);
@@ -117,10 +117,10 @@ void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t pro
   add.three("tokens_per_second_replay", std::move(rates));
   add.one("replay_over_wall", quartiles(std::move(ratios))[1]);
   add.one("replay_operations", static_cast<double>(replayed.operations));
-  add.one("replay_processor_time", crowded ? 1 : 0);
+  add.one("replay_processor_time", processor_time ? 1 : 0);
 
   if (const double flops = predict::flops(job.workload, largest_batch(job.workload)).total();
-      job.track == Track::native && flops >= least_flops_of_mfu) {
+      job.track == Track::native && flops >= least_flops_of_mfu && !crowded) {
     const double peak = measured_peak();
     add.one("peak_flops_per_second", peak);
     add.one("mfu", flops / quartiles(wall)[1] / (peak * static_cast<double>(count)));
@@ -133,7 +133,7 @@ void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t pro
     add.one("bubble_formula_overhead", *form);
   }
   if (strategy.schedule == "gpipe" && count == strategy.pp)
-    add_pipeline_form(stage_seconds(ranks, strategy.microbatches, crowded), strategy.microbatches, add);
+    add_pipeline_form(stage_seconds(ranks, strategy.microbatches, processor_time), strategy.microbatches, add);
   add_bubble("replay", replayed.pipeline, count, add);
   if (!crowded) add_bubble("wall", pipeline_on_wall(ranks), count, add);
 }

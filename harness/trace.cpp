@@ -56,8 +56,8 @@ void write_kernel(Writer& writer, std::size_t rank, const KernelSpan& kernel, st
   const Lane lane = is_copy(kernel) ? copy : compute;
   auto from = kernel.start;
   const auto first = std::ranges::lower_bound(exchanges, kernel.start, {}, &ExchangeSpan::start);
-  for (auto e = first; e != exchanges.end() && e->end <= kernel.end; ++e) {
-    if (e->thread != kernel.thread) continue;
+  for (auto e = first; e != exchanges.end() && e->start < kernel.end; ++e) {
+    if (e->thread != kernel.thread || e->end > kernel.end) continue;
     writer.span(rank, lane, kernel.name, from, e->start);
     from = e->end;
   }

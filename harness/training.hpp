@@ -28,6 +28,8 @@ struct TrainingJob {
   std::int64_t device_memory_bytes = MemoryLedger::unlimited;  ///< of each rank
   bool poison = false;
   bool record_spans = false;  ///< of the steps after the first, at most most_recorded_steps
+  /// Replays cost processor time although each rank has a processor: as others do that are compared with this one.
+  bool processor_time = false;
   comm::ThreadsOptions threads = {};
   engine::Tamper tamper = {};
 };

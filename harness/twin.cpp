@@ -74,7 +74,10 @@ TrainingJob twin_of(const TrainingJob& job) {
                     batch, dp, (batch / dp + 1) * dp));
   TrainingJob twin = job;
   twin.workload.batch /= job.strategy.dp;
-  twin.strategy = {.microbatches = job.strategy.microbatches};
+  const plan::Strategy one_rank;
+  auto& s = twin.strategy;  // what says how one rank computes stays
+  s.dp = s.pp = s.tp = 1;
+  s.order = one_rank.order, s.schedule = one_rank.schedule, s.layers = one_rank.layers, s.sync = one_rank.sync;
   return twin;
 }
 

@@ -22,6 +22,15 @@ TEST(Twin, TheMedianAndItsInterval) {
   EXPECT_EQ(median_ratio({1, 2, 3, 4}).median, 2.5);
 }
 
+TEST(Twin, ComputesAsTheRunDoes) {
+  TrainingJob job{.workload = workload::load("tiny", std::vector<std::string>{"batch=4"}), .track = Track::native};
+  job.strategy =
+      plan::parse_strategy("dp2 pp2 tp2 schedule=gpipe microbatches=2 order=tp,dp,pp layers=1,1 attention=tiled");
+  const TrainingJob twin = twin_of(job);
+  EXPECT_EQ(plan::print(twin.strategy), "microbatches=2 attention=tiled");
+  EXPECT_EQ(twin.workload.batch, 2);
+}
+
 TEST(Twin, MeasuresBothSides) {
   TrainingJob job{.workload = workload::load("tiny", std::vector<std::string>{"batch=4"}), .track = Track::native};
   job.strategy = plan::parse_strategy("dp2 tp2");

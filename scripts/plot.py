@@ -69,7 +69,7 @@ def family(strategy):
 
 def places(record):
     return (record["workload"], record["workload_hash"], record["track"], record["device"], record.get("fabric"),
-            record["environment"]["host"])
+            record["transport"], json.dumps(record["environment"], sort_keys=True))
 
 
 def device(record):

@@ -18,6 +18,10 @@ else
 fi
 mapfile -t files < <(for file in $changed; do grep -qF "\"file\": \"$PWD/$file\"" "$commands" && echo "$file"; done)
 echo "clang-tidy on ${#files[@]} sources"
-[[ ${#files[@]} -eq 0 ]] && exit 0
+if [[ ${#files[@]} -eq 0 ]]; then
+  [[ $base != --all ]] && exit 0
+  echo "tidy.sh: $commands names no source of this checkout" >&2
+  exit 2
+fi
 printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
   clang-tidy -p build/cpu --quiet --extra-arg=-Wno-unknown-warning-option 2> >(grep -v 'warnings generated' >&2)

@@ -272,7 +272,9 @@ ExitCode run(std::span<const std::string> args) {
   RunFolder folder = request.folder.open();
   std::vector<CaseKey> keys;
   for (const Selected& s : request.cases)
-    keys.push_back({print(*s.value), rerun_of(*s.value, s.entry->shows, request.options)});
+    keys.push_back({.case_text = print(*s.value),
+                    .rerun = rerun_of(*s.value, s.entry->shows, request.options),
+                    .workload_hash = [value = s.value] { return workload_hash_of(*value); }});
   const auto earlier = resume(folder, keys, here);
   return folder.run(rerun_line(request.args), [&] { return work(request, here, earlier, folder); });
 }

@@ -34,6 +34,8 @@ ExitCode run(std::span<const std::string> args) {
   std::filesystem::create_directories(folder, error);
   if (error) throw WriteError(fmt::format("cannot write {}: {}", folder.string(), error.message()));
   write_reports(folder, data);
+  for (const ReportedRun& run : data.runs)
+    if (!run.exit_code) say(stderr, printable(fmt::format("shardproof: {}: the run did not end\n", run.folder)));
   say(stdout, table_of(data) + fmt::format("report  {}: {}\n", folder.string(), workload::joined(report_names, ", ")));
   return ExitCode::pass;
 }

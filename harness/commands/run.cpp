@@ -72,6 +72,9 @@ bool parse(std::span<const std::string> args, Request& request) {
   disturbance.declare(options);
   if (!options.parse(args)) return false;
   request.folder.require_legal();
+  if (request.dry_run && (request.folder.named() || !request.fabric_file.empty() || request.twin_rounds))
+    throw BadInput(
+        "--dry-run trains and writes nothing: --out, --overwrite, --resume, --fabric and --twin have no effect");
   if (!request.fabric_file.empty()) request.fabric = load_fabric(request.fabric_file);
   request.cases = named.cases(request.dry_run);
   request.disturbance = disturbance.disturbance();
@@ -227,7 +230,7 @@ std::string line_of(const Record& record, const std::string& prefix) {
   const double rate = figure_of(record, "tokens_per_second_median");
   std::string text = fmt::format("{}{}: {}", prefix, record.case_text,
                                  record.judged == "unchecked" ? "unchecked" : name_of(record.verdict));
-  if (!std::isnan(rate)) text += fmt::format(", {:.0f} tokens/s", rate);
+  if (!std::isnan(rate)) text += fmt::format(", {:.0f} tokens/s (wall)", rate);
   if (!record.reason.empty() && record.judged != "unchecked") text += ": " + record.reason;
   return printable(text + "\n");
 }
@@ -248,6 +251,7 @@ ExitCode work(const Request& request, const Environment& here, std::span<const s
   for (std::size_t k = 0; k < all; ++k) {
     stop_if_interrupted();
     if (earlier[k]) {
+      if (request.alone()) say(stdout, fmt::format("{}: it has run already\n", earlier[k]->case_text));
       if (earlier[k]->verdict != Verdict::unsupported) codes.push_back(ExitCode::pass);
       records.push_back(*earlier[k]);
       continue;
@@ -298,6 +302,10 @@ ExitCode run(std::span<const std::string> args) {
   for (const RunCase& one : request.cases)
     if (request.twin_rounds && one.job) twin_of(*one.job);  // refuses before anything runs
   const Environment here = environment();
+  const auto crowded = [&](const RunCase& one) { return one.job && one.value.ranks > here.cores; };
+  if (std::ranges::any_of(request.cases, crowded))  // one clock for all that are compared
+    for (RunCase& one : request.cases)
+      if (one.job) one.job->processor_time = true;
   if (request.alone()) {  // a case that cannot run leaves no folder behind
     const JudgedPart part = judged_part(*request.cases[0].job);
     refuse_too_large(*request.cases[0].job, request.no_check ? nullptr : &part, here.memory_bytes);
@@ -305,7 +313,11 @@ ExitCode run(std::span<const std::string> args) {
   }
   RunFolder folder = request.folder.open();
   std::vector<CaseKey> keys;
-  for (const RunCase& one : request.cases) keys.push_back({print(one.value), rerun_of(request, one)});
+  for (const RunCase& one : request.cases) {
+    keys.push_back({.case_text = print(one.value), .rerun = rerun_of(request, one), .fabric = request.fabric});
+    if (one.job)
+      keys.back().workload_hash = [&w = one.job->workload] { return workload::hash(w, workload::Corpus(w)); };
+  }
   const auto earlier = resume(folder, keys, here);
   return folder.run(rerun_line(request.args), [&] {
     try {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "impl/plan/schedule.hpp"
 #include "impl/plan/strategy_refusals.hpp"
 #include "impl/plan/strategy_table.hpp"
 #include "kernels/core/errors.hpp"
@@ -48,6 +49,14 @@ bool read_number(const std::string& text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Of a schedule that exists as a plan alone; "" for any other text.
+std::string only_planned(std::string_view schedule) {
+  for (const ScheduleGenerator* generator : schedules())
+    if (generator->name == schedule || (!generator->alias.empty() && generator->alias == schedule))
+      return fmt::format("{} is a plan so far (the command schedule): no strategy carries it out", schedule);
+  return "";
+}
+
 // Reads a value of the table; "" or what it must be.
 struct Read {
   const KeyRow& row;
@@ -60,7 +69,9 @@ struct Read {
   std::string operator()(std::string& value) const {
     const auto names = row.names();
     value = text;
-    return std::ranges::find(names, text) != names.end() ? "" : unknown(row.name, workload::shortened(text), names);
+    if (std::ranges::find(names, text) != names.end()) return "";
+    const std::string planned = std::string(row.name) == "schedule" ? only_planned(text) : "";
+    return planned.empty() ? unknown(row.name, workload::shortened(text), names) : planned;
   }
   std::string operator()(std::optional<double>& value) const {
     double number = 0;

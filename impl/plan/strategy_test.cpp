@@ -124,6 +124,8 @@ TEST(Strategy, WrongFormsAreRefused) {
   EXPECT_EQ(refusal("dp=1"), "\"dp=1\": dp is written as in \"dp2\"");
   EXPECT_EQ(refusal("microbatches4"), "\"microbatches4\": microbatches is written as in \"microbatches=2\"");
   EXPECT_EQ(refusal("layers"), "\"layers\": layers is written as in \"layers=3,2,2\"");
+  EXPECT_EQ(refusal("pp2 schedule=1f1b"),
+            "\"schedule=1f1b\": 1f1b is a plan so far (the command schedule): no strategy carries it out");
   EXPECT_EQ(refusal("schedule"), "\"schedule\": schedule is written as in \"schedule=gpipe\"");
   EXPECT_EQ(refusal("clip"), "\"clip\": clip is written as in \"clip=1\"");
   EXPECT_EQ(refusal(""), "the strategy is empty: one device is \"dp1\"");

@@ -120,8 +120,9 @@ class Runs(Cli):
         self.assertEqual(len(list((self.folder / "results/runs").iterdir())), 2)
 
     def test_a_dry_run_writes_nothing(self):
-        done = self.run_tiny("--dry-run", "--out", "out")
-        self.assertIn("optimizer_state", done.stdout)
+        self.assertIn("optimizer_state", self.run_tiny("--dry-run").stdout)
+        for option in [["--out", "out"], ["--out", "out", "--resume"], ["--twin", "2"]]:
+            self.run_tiny("--dry-run", *option, code=USAGE, says="have no effect")
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_the_learning_report_names_the_floor(self):

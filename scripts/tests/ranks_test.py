@@ -215,7 +215,7 @@ class Runs(Cli):
         self.assertNotIn("fabric", self.records("plain")[0])
         self.expect(PASS, "validate", "slow", "plain")
         both = self.expect(PASS, "report", "slow", "plain", "--out", "both").stdout
-        self.assertIn(f"; replay {over})", both)
+        self.assertIn(f"(replay {over})", both)
 
     def test_ranks_that_may_use_one_processor_are_replayed_in_its_time(self):
         def on_one():
