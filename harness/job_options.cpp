@@ -14,7 +14,9 @@ namespace shardproof::harness {
 
 void WorkloadOptions::declare(Options& options, const std::string& track_help) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  options.text("--workload", workload, "NAME|FILE", "What to train: a built-in name (list --workloads) or a JSON file")
+  options
+      .text("--workload", workload, "NAME|FILE",
+            "What to train: a built-in name (list --workloads), a JSON file, or hf:FILE, a GPT-2 config.json")
       .track(track, track_help)
       .number("--steps", steps_, 1, most, "Steps to train, as --set steps=N")
       .number("--seed", seed_, 0, most, "As --set seed=N")
