@@ -38,7 +38,7 @@ std::string legend(double y) {
 
 std::string schedule_svg(const plan::Schedule& schedule, const plan::Timeline& timeline, const std::string& title) {
   constexpr std::size_t most = 20000;
-  std::size_t actions = 0;
+  std::size_t actions = schedule.ranks.size();  // a row each
   bool several_stages = false;
   for (const auto& rank : schedule.ranks) {
     actions += rank.size();

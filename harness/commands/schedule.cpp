@@ -100,7 +100,7 @@ ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const std:
     return ExitCode::pass;
   }
   constexpr std::size_t most = 10000;
-  std::size_t actions = 0;
+  std::size_t actions = named.schedule.ranks.size();  // a row each
   for (const auto& rank : named.schedule.ranks) actions += rank.size();
   if (actions > most)
     throw BadInput(fmt::format("draw: {} actions are too many for a terminal, more than {}: --out", actions, most));

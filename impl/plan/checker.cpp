@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -199,37 +200,51 @@ class Completeness {
   std::vector<ScheduleFinding> findings_;
 };
 
-/// The stages of each rank in the order in which their gradients are final.
-std::vector<std::vector<std::int64_t>> ready_orders(const Schedule& schedule) {
-  std::vector<std::vector<std::int64_t>> orders;
-  for (const auto& actions : schedule.ranks) {
-    auto& order = orders.emplace_back();
-    for (auto a = actions.rbegin(); a != actions.rend(); ++a)
-      if (is_weight_backward(*a) && std::ranges::find(order, a->stage) == order.end()) order.push_back(a->stage);
-    std::ranges::reverse(order);
-  }
-  return orders;
+/// The stages of a rank in the order in which their gradients are final.
+std::vector<std::int64_t> ready_order(const std::vector<Action>& actions) {
+  std::vector<std::int64_t> order;
+  std::unordered_set<std::int64_t> seen;
+  for (auto a = actions.rbegin(); a != actions.rend(); ++a)
+    if (is_weight_backward(*a) && seen.insert(a->stage).second) order.push_back(a->stage);
+  std::ranges::reverse(order);
+  return order;
 }
 
-std::vector<ScheduleFinding> crossed_mirrors(const Schedule& schedule) {
-  std::vector<ScheduleFinding> found;
-  const auto orders = ready_orders(schedule);
-  for (std::size_t a = 0; a < orders.size(); ++a)
-    for (std::size_t b = a + 1; b < orders.size(); ++b) {
-      std::vector<std::int64_t> here, there;
-      const auto shared = [](const auto& with) {
-        return [&](std::int64_t stage) { return std::ranges::find(with, stage) != with.end(); };
-      };
-      std::ranges::copy_if(orders[a], std::back_inserter(here), shared(orders[b]));
-      std::ranges::copy_if(orders[b], std::back_inserter(there), shared(orders[a]));
-      if (here == there) continue;
-      found.push_back(
-          {static_cast<std::int64_t>(b), ScheduleFinding::nowhere,
-           fmt::format("finishes the gradients of stages {}, rank {} those of {}: their sums would wait for "
-                       "each other",
-                       fmt::join(there, ", "), a, fmt::join(here, ", "))});
+/// Ranks sum the gradients of stages that they share in the order in which they finish them. Those wait for each other
+/// where "finished before, on some rank" leads round in a circle.
+std::vector<ScheduleFinding> crossed_mirrors(const Schedule& schedule, std::int64_t stages) {
+  std::vector<std::vector<std::int64_t>> orders;
+  std::vector<std::int64_t> holders(static_cast<std::size_t>(stages));
+  for (const auto& actions : schedule.ranks)
+    for (const std::int64_t stage : orders.emplace_back(ready_order(actions)))
+      ++holders[static_cast<std::size_t>(stage)];
+  std::vector<std::vector<std::size_t>> after(holders.size());
+  std::vector<std::int64_t> open(holders.size());  // stages before it that are not done
+  for (auto& order : orders) {
+    std::erase_if(order, [&](std::int64_t stage) { return holders[static_cast<std::size_t>(stage)] < 2; });
+    for (std::size_t k = 1; k < order.size(); ++k) {
+      after[static_cast<std::size_t>(order[k - 1])].push_back(static_cast<std::size_t>(order[k]));
+      ++open[static_cast<std::size_t>(order[k])];
     }
-  return found;
+  }
+  std::vector<std::size_t> ready;
+  for (std::size_t stage = 0; stage < open.size(); ++stage)
+    if (open[stage] == 0) ready.push_back(stage);
+  while (!ready.empty()) {
+    const std::size_t stage = ready.back();
+    ready.pop_back();
+    for (const std::size_t next : after[stage])
+      if (--open[next] == 0) ready.push_back(next);
+  }
+  std::string waiting;
+  for (std::size_t rank = 0; rank < orders.size(); ++rank) {
+    std::erase_if(orders[rank], [&](std::int64_t stage) { return open[static_cast<std::size_t>(stage)] == 0; });
+    if (orders[rank].size() > 1)
+      waiting += fmt::format("{} rank {} {}", waiting.empty() ? "" : ";", rank, fmt::join(orders[rank], ", "));
+  }
+  if (waiting.empty()) return {};
+  return {
+      {.text = "sums over copies of stages wait for each other, by the order in which ranks finish them:" + waiting}};
 }
 
 }  // namespace
@@ -241,7 +256,7 @@ std::vector<ScheduleFinding> prove(const Schedule& schedule, const ScheduleExten
   if (!found.empty()) return found;  // what follows would only say it again
   const ScheduleIndex index(schedule, extent);
   found = weight_versions(schedule, index).findings;
-  std::ranges::move(crossed_mirrors(schedule), std::back_inserter(found));
+  std::ranges::move(crossed_mirrors(schedule, extent.stages), std::back_inserter(found));
   if (found.empty())
     if (auto text = deadlock(schedule, index); !text.empty()) found.push_back({.text = std::move(text)});
   return found;

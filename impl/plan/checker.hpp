@@ -25,8 +25,8 @@ struct ScheduleFinding {
 /// - F, I and W of one microbatch of a stage on several ranks; I before F, W before I, U before W on their rank; slices
 ///   of F not forwards, of I not backwards in time;
 /// - weights that the schedule's rule does not give (weight_versions.hpp);
-/// - two ranks that hold the same stages (mirrors) and finish their weights' gradients in different orders, so that
-///   their sums over the copies would wait for each other;
+/// - ranks that share stages (mirrors) and finish the gradients of those in different orders, so that the sums over the
+///   copies would wait for each other;
 /// - where there is none of these, a deadlock with sends of the schedule's depth, each rank's blocked action named.
 /// Receives come just before, sends just after their action, and messages of one direction arrive in the order in which
 /// they were sent. U may be left out.

@@ -15,6 +15,7 @@ namespace shardproof::plan {
 namespace {
 
 constexpr std::string_view letters = "FIWBU";  // in the order of ActionKind
+constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
 constexpr std::string_view digits = "0123456789";
 constexpr std::string_view overlapped = "OVERLAP_F_B";
 // What PyTorch's files say of messages and sharded parameters; here both follow from the actions.
@@ -26,6 +27,8 @@ class Reader {
   explicit Reader(Columns& columns) : columns_(columns) {}
 
   Schedule read(std::string_view text) {
+    if (const auto lines = std::ranges::count(text, '\n'); lines > most_ranks)
+      throw BadInput(fmt::format("schedule: {} lines: it may have at most {} ranks", lines, most_ranks));
     for (const Word& line : lines_of(text)) {
       schedule_.ranks.emplace_back();
       columns_.emplace_back();

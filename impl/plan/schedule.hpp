@@ -49,7 +49,7 @@ struct Schedule {
 };
 std::string print(const Schedule& schedule);
 /// Reads PyTorch's files with communication too: sends, receives and (un)sharding are left out, for they are derived;
-/// "(0F1;1B0)OVERLAP_F_B" is F, then B. Throws BadInput with line, column and every error.
+/// "(0F1;1B0)OVERLAP_F_B" is F, then B. Throws BadInput with line, column and every error, or for more than 2^20 ranks.
 Schedule parse_schedule(std::string_view text);
 
 /// Where the actions of a text stand, for messages: of each rank's actions the column, counted from 1.

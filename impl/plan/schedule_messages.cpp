@@ -18,10 +18,12 @@ class Messages {
       : schedule_(schedule), index_(index), at_(schedule.ranks.size()) {}
 
   std::string deadlock() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t rank = 0; rank < at_.size(); ++rank)
-        while (step(rank)) moved = true;
+    for (std::size_t rank = at_.size(); rank-- > 0;) awake_.push_back(rank);
+    while (!awake_.empty()) {
+      const std::size_t rank = awake_.back();
+      awake_.pop_back();
+      while (step(rank)) {
+      }
     }
     std::string text;
     for (std::size_t rank = 0; rank < at_.size(); ++rank)
@@ -67,11 +69,14 @@ class Messages {
           Link& arriving = link_from(*source, rank, a);
           if (arriving.empty() || arriving.front() != *source) return false;
           arriving.pop_front();
+          awake_.push_back(static_cast<std::size_t>(source->rank));  // it may wait to be received
         }
       }
       at.sending = target && target->rank != static_cast<std::int32_t>(rank);
-      if (at.sending)
+      if (at.sending) {
         link_to(rank, *target, a).push_back({static_cast<std::int32_t>(rank), static_cast<std::int32_t>(at.action)});
+        awake_.push_back(static_cast<std::size_t>(target->rank));
+      }
     }
     if (!at.sending) ++at.action;
     return true;
@@ -98,6 +103,7 @@ class Messages {
   const Schedule& schedule_;
   const ScheduleIndex& index_;
   std::vector<Place> at_;
+  std::vector<std::size_t> awake_;  // ranks for which something has changed since they could not go on
   std::unordered_map<std::uint64_t, Link> undelivered_;  // by sender, receiver and direction
 };
 

@@ -16,6 +16,10 @@ struct ShapeUse {
 /// Why the rest of the shape must be as it is by default; "" where it is. `chunks`: what a schedule without choice has.
 std::string unused_shape(const ScheduleShape& shape, const ShapeUse& use, std::int64_t chunks = 1);
 
+void repeat(std::int64_t times, const auto& act) {
+  for (std::int64_t k = 0; k < times; ++k) act();
+}
+
 /// Appends the microbatch, of all its slices: F in the order of time, others against it.
 void append(std::vector<Action>& actions, const ScheduleShape& shape, const Action& action);
 

@@ -85,6 +85,10 @@ TEST(Schedule, KnowsTheColumnsOfItsActions) {
   EXPECT_EQ(columns, (Columns{{1, 18}, {}, {2, 6}}));
 }
 
+TEST(Schedule, MoreRanksThanAnyoneHasAreRefusedAtOnce) {
+  EXPECT_EQ(refusal(std::string((1 << 20) + 1, '\n')), "schedule: 1048577 lines: it may have at most 1048576 ranks");
+}
+
 TEST(Schedule, OfManyErrorsTheFirstHundredAreNamed) {
   std::string text;
   for (int k = 0; k < 1000; ++k) text += "x,";

@@ -411,6 +411,16 @@ TEST(Schedules, SwappedForwardsAreADeadlock) {
   }
 }
 
+/// A chain of so many ranks in which one works at a time: what grew with the square of them would take minutes here.
+TEST(Schedules, LongPipelinesAreProvenInLinearTime) {
+  for (const char* name : {"naive", "gpipe", "one_f_one_b", "zb_h1"}) {
+    const ScheduleShape shape{.ranks = 1 << 17, .microbatches = 1};
+    EXPECT_EQ(prove(of(name, shape), extent(shape)).size(), 0u) << name;
+  }
+  const ScheduleShape many{.ranks = 2, .microbatches = 2, .chunks = 1 << 16};
+  EXPECT_EQ(prove(of("interleaved", many), extent(many)).size(), 0u);
+}
+
 TEST(Schedules, NeighboursThatBothSendFirstNeedADepth) {
   for (const char* name :
        {"one_f_one_b", "interleaved", "zb_h1", "zb_h2", "zb_v", "dualpipe", "pipedream", "pipedream_2bw"}) {

@@ -49,9 +49,6 @@ class Rank {
   }
 
  private:
-  static void repeat(std::int64_t times, const auto& act) {
-    for (std::int64_t k = 0; k < times; ++k) act();
-  }
   /// `way`: 0 is the direction in which the nearer end of the pipeline is the first stage.
   void next(ActionKind kind, std::size_t way) {
     const bool up = (way == 0) != upper_;

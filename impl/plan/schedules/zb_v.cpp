@@ -36,9 +36,6 @@ class Rank {
   }
 
  private:
-  static void repeat(std::int64_t times, const auto& act) {
-    for (std::int64_t k = 0; k < times; ++k) act();
-  }
   std::int64_t& done(ActionKind kind, std::size_t chunk) { return done_[static_cast<std::size_t>(kind)][chunk]; }
   void next(ActionKind kind, std::size_t chunk) {
     const std::int64_t microbatch = done(kind, chunk)++;
