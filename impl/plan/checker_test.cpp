@@ -107,6 +107,9 @@ TEST(Checker, MirrorsFinishTheirStagesInOneOrder) {
   const std::string sums = "sums over copies of stages wait for each other, by the order in which ranks finish them:";
   EXPECT_EQ(found("0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1", 2, 2, 1), Texts());
   EXPECT_EQ(found("0F0,1F1,1B1,0B0\n0F1,1F0,0B1,1B0", 2, 2, 1), (Texts{sums + " rank 0 1, 0; rank 1 0, 1"}));
+  EXPECT_EQ(found("0F0,1F0,2F0,2B0,1B0,0B0\n0F1,1F1,2F1,2B1,1I1,0B1,1W1", 3, 2),
+            (Texts{sums + " rank 0 1, 0; rank 1 0, 1"}))
+      << "stage 2 is the first on both";
   // No two of these three ranks share two stages; all together they wait round in a circle.
   EXPECT_EQ(found("0F0,1F1,1B1,0B0\n1F0,2F1,2B1,1B0\n2F0,0F1,0B1,2B0", 3, 2, 1),
             (Texts{sums + " rank 0 1, 0; rank 1 2, 1; rank 2 0, 2"}));
