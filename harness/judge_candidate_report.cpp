@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/csv.hpp"
 #include "harness/judge_expectation.hpp"
 #include "harness/text.hpp"
 
@@ -87,14 +88,6 @@ std::string extra(const CandidateJudgement& judgement) {
   return text + " (none of the oracle's)\n";
 }
 
-/// As a field of CSV.
-std::string field(const std::string& text) {
-  if (text.find_first_of("\",\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 }  // namespace
 
 std::string report(const CandidateJudgement& judgement) {
@@ -104,9 +97,9 @@ std::string report(const CandidateJudgement& judgement) {
 std::string csv(const CandidateJudgement& judgement) {
   std::string text = "step,kind,name,verdict,elements,outside,error_over_bound,ratio,problem\n";
   for (const TensorResult& r : judgement.results) {
-    text += fmt::format("{},{},{},{},{},{},{:.6g},{},{}\n", r.step, name_of(r.kind), field(r.name),
+    text += fmt::format("{},{},{},{},{},{},{:.6g},{},{}\n", r.step, name_of(r.kind), csv_field(r.name),
                         r.failed ? "fail" : "pass", r.elements, r.found.outside, r.worst,
-                        r.ratio ? fmt::format("{:.9g}", *r.ratio) : "", field(r.found.problem));
+                        r.ratio ? fmt::format("{:.9g}", *r.ratio) : "", csv_field(r.found.problem));
   }
   return text;
 }

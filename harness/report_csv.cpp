@@ -7,21 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "harness/csv.hpp"
 #include "harness/held.hpp"
 #include "harness/tracks.hpp"
 #include "suites/workload/text.hpp"
 
 namespace shardproof::harness {
 namespace {
-
-std::string csv_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '\0') continue;  // readers take it for the end
-    out += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return out + "\"";
-}
 
 /// Names in the order in which they first appear, and their cells in a row.
 class Columns {
@@ -59,7 +51,7 @@ std::string report_csv(const ReportData& data) {
   for (const ReportedCase& reported : data.cases()) {
     const Record& r = reported.record;
     Row& row = rows.emplace_back();
-    const auto text = [&](const char* name, std::string_view value) { fields.set(row.fields, name, csv_text(value)); };
+    const auto text = [&](const char* name, std::string_view value) { fields.set(row.fields, name, csv_field(value)); };
     const auto whole = [&](const char* name, std::int64_t value) {
       fields.set(row.fields, name, fmt::format("{}", value));
     };
@@ -83,7 +75,7 @@ std::string report_csv(const ReportData& data) {
   }
   std::vector<std::string> heads;
   for (const Columns* columns : {&fields, &figures, &counts})
-    for (const std::string& name : columns->names()) heads.push_back(csv_text(name));
+    for (const std::string& name : columns->names()) heads.push_back(csv_field(name));
   std::string text = join(heads, heads.size()) + "\r\n";
   for (const Row& row : rows) {
     text += join(row.fields, fields.names().size());
