@@ -9,7 +9,7 @@
 namespace shardproof::harness {
 
 /// A drawing that stands alone: a row per rank, a box per action as long as it takes, coloured by kind and lettered
-/// with its microbatch where there is room; what is grey is idle. Throws BadInput for more than 20,000 actions.
+/// with its microbatch where there is room; what is grey is idle.
 std::string schedule_svg(const plan::Schedule& schedule, const plan::Timeline& timeline, const std::string& title);
 
 }  // namespace shardproof::harness

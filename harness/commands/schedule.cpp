@@ -10,6 +10,7 @@
 #include "harness/schedule_options.hpp"
 #include "harness/schedule_papers.hpp"
 #include "harness/schedule_svg.hpp"
+#include "harness/schedule_trace.hpp"
 #include "harness/text.hpp"
 #include "impl/plan/checker.hpp"
 #include "impl/plan/weight_versions.hpp"
@@ -93,18 +94,21 @@ ExitCode hold_to_papers() {
   return apart == 0 ? ExitCode::pass : ExitCode::check_failed;
 }
 
-ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const std::string& out) {
-  if (!out.empty()) {
-    write_file(out, schedule_svg(named.schedule, line, named.title));
-    fmt::print("{}\n", out);
-    return ExitCode::pass;
-  }
-  constexpr std::size_t most = 10000;
+ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const plan::ActionCosts& costs,
+              const std::string& out) {
+  const std::size_t most = out.empty() ? 10000 : 20000;
   std::size_t actions = named.schedule.ranks.size();  // a row each
   for (const auto& rank : named.schedule.ranks) actions += rank.size();
   if (actions > most)
-    throw BadInput(fmt::format("draw: {} actions are too many for a terminal, more than {}: --out", actions, most));
-  fmt::print("{}\n{}", named.title, plan::picture(named.schedule));
+    throw BadInput(fmt::format("draw: {} actions are too many{}, more than {}{}", actions,
+                               out.empty() ? " for a terminal" : "", most, out.empty() ? ": --out" : ""));
+  if (out.empty()) {
+    fmt::print("{}\n{}", named.title, plan::picture(named.schedule));
+    return ExitCode::pass;
+  }
+  write_file(out, out.ends_with(".json") ? schedule_trace(named.schedule, line, costs, named.title)
+                                         : schedule_svg(named.schedule, line, named.title));
+  fmt::print("{}\n", out);
   return ExitCode::pass;
 }
 
@@ -120,7 +124,8 @@ ExitCode run(std::span<const std::string> args) {
       .flag("--grid", grid,
             "Of check: every schedule on 1 to 8 ranks, 1 to 2 ranks + 1 microbatches, 1 to 3 chunks and slices")
       .text("--suite", suite, "papers", "Of bubble: every published number beside ours")
-      .text("--out", out, "FILE.svg", "Of draw: an SVG instead of text")
+      .text("--out", out, "FILE.svg",
+            "Of draw: an SVG instead of text; of FILE.json a Chrome trace with messages, which scripts/plot.py draws")
       .notes(
           "An action is its stage, its kind and its microbatch, as 0F1, or 0F1.2 for a slice: F is a forward, I the "
           "gradient\nof the input, W those of the weights, B is I then W, U an update of the stage.");
@@ -150,7 +155,7 @@ ExitCode run(std::span<const std::string> args) {
   }
   if (!proven(named)) return ExitCode::check_failed;
   const plan::Timeline line = plan::timeline(named.schedule, costs);
-  if (action == "draw") return draw(named, line, out);
+  if (action == "draw") return draw(named, line, costs, out);
   print_figures(named, line);
   return ExitCode::pass;
 }
