@@ -15,6 +15,7 @@ namespace {
 
 constexpr double width = 640, height = 320, left = 90, right = 20, top = 16, bottom = 48;
 constexpr std::size_t colours = 6;
+constexpr std::string_view crowded = "more ranks than processors";
 
 /// 1, 2 or 5 times a power of ten, so that about five such steps reach `most`.
 double tick_step(double most) {
@@ -60,10 +61,11 @@ std::string line(const Axes& axes, const ChartSeries& series, std::size_t colour
   for (const ChartPoint& p : series.points) {
     path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", axes.x(p.x), axes.y(p.y.median));
     marks += fmt::format(
-        "<path class=\"spread\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/><circle cx=\"{0:.1f}\" cy=\"{3:.1f}\" "
-        "r=\"3.5\"><title>{4}: {5} at {6}</title></circle>",
+        "<path class=\"spread\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/><circle{7} cx=\"{0:.1f}\" cy=\"{3:.1f}\" "
+        "r=\"3.5\"><title>{4}: {5} at {6}{8}</title></circle>",
         axes.x(p.x), axes.y(p.y.lower), axes.y(p.y.upper), axes.y(p.y.median), html::escaped(series.name),
-        html::readable(p.y.median), html::readable(p.x));
+        html::readable(p.y.median), html::readable(p.x), p.crowded ? " class=\"hollow\"" : "",
+        p.crowded ? fmt::format(", {}", crowded) : "");
   }
   return fmt::format("<g class=\"c{}{}\"><path class=\"line\" d=\"{}\"/>{}</g>", colour % colours,
                      series.dashed ? " dashed" : "", path, marks);
@@ -91,6 +93,12 @@ std::string line_chart(const std::string& title, const std::string& x_axis, cons
         "d=\"M0 4H28\"/></svg>{}</li>",
         colour % colours, series[k].dashed ? " dashed" : "", html::escaped(series[k].name));
   }
+  const auto is_crowded = [](const ChartSeries& s) { return std::ranges::any_of(s.points, &ChartPoint::crowded); };
+  if (std::ranges::any_of(series, is_crowded))
+    legend += fmt::format(
+        "<li><svg class=\"swatch\" aria-hidden=\"true\" viewBox=\"0 0 12 12\"><circle class=\"hollow\" cx=\"6\" "
+        "cy=\"6\" r=\"3.5\"/></svg>wall, {}</li>",
+        crowded);
   if (ideal)
     drawn = fmt::format("<line class=\"ideal\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>", left,
                         width - right, axes.y(1)) +

@@ -13,6 +13,7 @@ namespace shardproof::harness {
 struct ChartPoint {
   double x;  ///< at least 1
   Spread y;
+  bool crowded = false;  ///< by the clock, with more ranks than processors: a hollow mark
 };
 struct ChartSeries {
   std::string name;

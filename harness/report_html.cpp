@@ -32,7 +32,7 @@ svg{font:11px system-ui,sans-serif}svg text{fill:currentColor}.chart{width:100%;
 .timeline{width:100%;min-width:50rem}.end{text-anchor:end}.middle{text-anchor:middle}
 svg text.on{fill:#000;font-size:9px}.grid{stroke:var(--line)}.ideal{stroke:var(--quiet);stroke-dasharray:2 4}
 .line{fill:none;stroke:currentColor;stroke-width:2}.spread{stroke:currentColor;stroke-width:1.2}
-circle{fill:currentColor}.dashed .line{stroke-dasharray:6 4}.dashed circle{fill:none;stroke:currentColor}
+circle{fill:currentColor}.dashed .line{stroke-dasharray:6 4}.hollow{fill:Canvas;stroke:currentColor;stroke-width:1.5}
 .c0{color:var(--blue)}.c1{color:var(--red)}.c2{color:var(--green)}.c3{color:var(--pink)}.c4{color:var(--orange)}
 .c5{color:var(--sky)}.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;padding:0;font-size:.85rem}
 .legend svg{color:inherit}.key{width:28px;height:8px;margin-right:.4rem}.swatch{width:12px;height:12px;margin-right:.4rem}

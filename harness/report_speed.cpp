@@ -10,6 +10,7 @@
 #include "harness/html.hpp"
 #include "harness/report_chart.hpp"
 #include "harness/report_sections.hpp"
+#include "harness/text.hpp"
 #include "harness/tracks.hpp"
 
 namespace shardproof::harness {
@@ -40,37 +41,19 @@ std::string device_of(const Record& record) {
   return record.fabric ? fmt::format("{}; replay{}", record.device, over_text(record.fabric)) : record.device;
 }
 
-bool crowded(const ReportData& data, const ReportedCase& c) {
-  return c.record.device == "cpu" && c.record.ranks > data.environments()[c.environment].cores;
-}
-
-/// The ranked cases of one workload, track, device and environment.
-std::vector<std::vector<std::size_t>> groups_of(const ReportData& data) {
-  std::vector<std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < data.cases().size(); ++i) {
-    const ReportedCase& c = data.cases()[i];
-    if (!is_ranked(c.record)) continue;
-    const auto same =
-        std::ranges::find_if(groups, [&](const auto& group) { return comparable(data.cases()[group.front()], c); });
-    if (same == groups.end())
-      groups.push_back({i});
-    else
-      same->push_back(i);
-  }
-  return groups;
-}
-
 /// A line for each family of strategies and each kind; one rank is the start of each.
 template <class Value>
-std::vector<ChartSeries> series_of(const ReportData& data, const std::vector<std::size_t>& group, const Value& value) {
-  std::map<std::string, std::vector<std::size_t>> families;
-  std::vector<std::size_t> one;
-  for (const std::size_t i : group) {
-    const Record& r = data.cases()[i].record;
-    if (r.ranks == 1)
-      one.push_back(i);
+std::vector<ChartSeries> series_of(const ReportData& data, const std::vector<const RepeatedCase*>& group,
+                                   const Value& value) {
+  std::map<std::string, std::vector<const RepeatedCase*>> families;
+  std::vector<const RepeatedCase*> one;
+  for (const RepeatedCase* c : group) {
+    const Record& r = data.first_of(*c).record;
+    const std::string disturbance = disturbance_of(r);
+    if (r.ranks == 1 && disturbance.empty())
+      one.push_back(c);
     else
-      families[family_of(r.strategy)].push_back(i);
+      families[family_of(r.strategy) + disturbance].push_back(c);
   }
   if (families.empty()) families["one rank"];
   std::vector<ChartSeries> all;
@@ -78,10 +61,13 @@ std::vector<ChartSeries> series_of(const ReportData& data, const std::vector<std
     for (const Rate kind : {Rate::wall, Rate::replay}) {
       ChartSeries series{
           .name = family + (kind == Rate::wall ? ", wall" : ", replay"), .dashed = kind == Rate::replay, .points = {}};
-      for (const std::vector<std::size_t>* part : {&std::as_const(one), &members})
-        for (const std::size_t i : *part)
-          if (const Spread s = value(data.cases()[i], kind); s.measured())
-            series.points.push_back({static_cast<double>(data.cases()[i].record.ranks), s});
+      for (const std::vector<const RepeatedCase*>* part : {&std::as_const(one), &members})
+        for (const RepeatedCase* c : *part) {
+          const ReportedCase& first = data.first_of(*c);
+          if (const Spread s = value(*c, kind); s.measured())
+            series.points.push_back(
+                {static_cast<double>(first.record.ranks), s, kind == Rate::wall && data.crowded(first)});
+        }
       std::ranges::stable_sort(series.points, {}, &ChartPoint::x);
       all.push_back(std::move(series));
     }
@@ -92,17 +78,17 @@ constexpr std::size_t most_charts = 12;
 
 std::string charts(const ReportData& data) {
   std::string out;
-  const auto groups = groups_of(data);
+  const auto groups = data.comparable_cases();
   for (std::size_t k = 0; k < std::min(groups.size(), most_charts); ++k) {
-    const ReportedCase& first = data.cases()[groups[k].front()];
-    const auto name =
-        fmt::format("{}, {}, {}", first.record.workload, name_of(first.record.track), device_of(first.record));
-    out += line_chart(
-        "Throughput: " + name, "ranks", "tokens/s, median and quartiles",
-        series_of(data, groups[k], [](const ReportedCase& c, Rate kind) { return rate_of(c.record, kind); }));
+    const ReportedCase& first = data.first_of(*groups[k].front());
+    const Environment& machine = data.environments()[first.environment];
+    const auto name = fmt::format("{}, {}, {}, {} with {}", first.record.workload, name_of(first.record.track),
+                                  device_of(first.record), machine.processor, counted(machine.cores, "core"));
+    out += line_chart("Throughput: " + name, "ranks", "tokens/s, median and quartiles",
+                      series_of(data, groups[k], [](const RepeatedCase& c, Rate kind) { return c.rate(kind); }));
     out += line_chart(
         "Efficiency: " + name, "ranks", "of one rank's tokens/s, per rank",
-        series_of(data, groups[k], [&](const ReportedCase& c, Rate kind) { return data.efficiency(c, kind); }), true);
+        series_of(data, groups[k], [&](const RepeatedCase& c, Rate kind) { return data.efficiency(c, kind); }), true);
   }
   if (groups.size() > most_charts)
     out += fmt::format("<p class=\"note\">Charts of the first {} of {} workloads.</p>\n", most_charts, groups.size());
@@ -115,7 +101,7 @@ std::string rows_of(const ReportData& data, bool ranked) {
     const ReportedCase& c = data.cases()[i];
     if (is_ranked(c.record) != ranked || std::isnan(figure_of(c.record, "tokens_per_second_median"))) continue;
     rows += fmt::format("<tr>{}<td>{}</td><td>{}{}</td>", case_head(data, i), html::escaped(device_of(c.record)),
-                        c.record.ranks, crowded(data, c) ? "*" : "");
+                        c.record.ranks, data.crowded(c) ? "*" : "");
     for (const std::string kind : {"tokens_per_second", "tokens_per_second_replay"})
       for (const char* part : {"_lower_quartile", "_median", "_upper_quartile"}) rows += cell(i, c.record, kind + part);
     if (ranked)
@@ -147,8 +133,11 @@ std::string throughput_section(const ReportData& data) {
   return "<h2>Throughput and efficiency</h2>\n<p class=\"note\">Valid tokens per second of a step. Wall: by the clock; "
          "replay: the recorded operations on a clock where every rank has a device of its own. Efficiency: tokens/s "
          "per "
-         "rank over those of one rank of the same workload, track and device (the fastest case of one rank). *: more "
-         "ranks than this machine has processors, so wall times share them.</p>\n" +
+         "rank over those of one rank of the same workload, track and device (the fastest case of one rank), with "
+         "quartiles "
+         "of the ratio, to which the spread of both adds. Points of charts are cases, with all their runs: the median "
+         "one, and the outermost quartiles. * and hollow points: more ranks than this machine has processors, so wall "
+         "times share them.</p>\n" +
          charts(data) +
          throughput_table("Tokens/s", "<th>efficiency, wall<th>efficiency, replay<th>efficiency, twin<th>MFU", ranked) +
          throughput_table("Measured, but not ranked", "<th>why", others);

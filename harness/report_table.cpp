@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -13,68 +12,25 @@
 namespace shardproof::harness {
 namespace {
 
-using Cases = std::vector<const ReportedCase*>;
+using Cases = std::vector<const RepeatedCase*>;
 
 Rate kind_of_ranking(const ReportData& data, const Cases& ranked) {
-  const auto crowded = [&](const ReportedCase* c) {
-    return c->record.ranks > data.environments()[c->environment].cores && c->record.device == "cpu";
-  };
-  const auto replayed = [](const ReportedCase* c) { return rate_of(c->record, Rate::replay).measured(); };
-  const auto over_fabric = [](const ReportedCase* c) { return c->record.fabric.has_value(); };
+  const auto crowded = [&](const RepeatedCase* c) { return data.crowded(data.first_of(*c)); };
+  const auto replayed = [](const RepeatedCase* c) { return c->replay.measured(); };
+  const auto over_fabric = [&](const RepeatedCase* c) { return data.first_of(*c).record.fabric.has_value(); };
   return (std::ranges::any_of(ranked, crowded) || std::ranges::any_of(ranked, over_fabric)) &&
                  std::ranges::all_of(ranked, replayed)
              ? Rate::replay
              : Rate::wall;
 }
 
-/// A case with its speeds over all its runs, which one line made.
-struct Ranked {
-  const ReportedCase* first;
-  Spread wall, replay;
-  std::int64_t runs;
-
-  const Spread& rate(Rate kind) const { return kind == Rate::wall ? wall : replay; }
-};
-
-/// Between the median runs; quartiles are the outermost, so that runs that differ make a case hard to tell from others.
-Spread over_runs(const Cases& runs, Rate kind) {
-  std::vector<double> medians;
-  Spread all = rate_of(runs.front()->record, kind);
-  for (const ReportedCase* run : runs) {
-    const Spread one = rate_of(run->record, kind);
-    medians.push_back(one.median);
-    all.lower = std::min(all.lower, one.lower);
-    all.upper = std::max(all.upper, one.upper);
-  }
-  if (std::ranges::any_of(medians, [](double m) { return std::isnan(m); }))
-    return {std::nan(""), std::nan(""), std::nan("")};  // some run was not measured
-  std::ranges::sort(medians);
-  const std::size_t n = medians.size();
-  all.median = (medians[(n - 1) / 2] + medians[n / 2]) / 2;
-  return all;
-}
-
-std::vector<Ranked> pooled(const Cases& cases) {
-  std::vector<Ranked> result;
-  for (const ReportedCase* c : cases) {
-    const auto same = [&](const ReportedCase* other) {
-      return other->record.case_text == c->record.case_text && other->record.rerun == c->record.rerun;
-    };
-    if (std::ranges::any_of(result, same, &Ranked::first)) continue;
-    Cases runs;
-    std::ranges::copy_if(cases, std::back_inserter(runs), same);
-    result.push_back({c, over_runs(runs, Rate::wall), over_runs(runs, Rate::replay), std::ssize(runs)});
-  }
-  return result;
-}
-
 /// "2", or "1-3" where quartiles overlap with those of others.
-std::string places(std::span<const Ranked> ranked, const Ranked& of, Rate kind) {
-  const Spread mine = of.rate(kind);
+std::string places(const Cases& ranked, const RepeatedCase* of, Rate kind) {
+  const Spread mine = of->rate(kind);
   std::size_t best = 1, worst = ranked.size();
-  for (const Ranked& other : ranked) {
-    if (&other == &of) continue;
-    const Spread theirs = other.rate(kind);
+  for (const RepeatedCase* other : ranked) {
+    if (other == of) continue;
+    const Spread theirs = other->rate(kind);
     best += theirs.lower > mine.upper;
     worst -= theirs.upper < mine.lower;
   }
@@ -85,23 +41,21 @@ std::string spread_text(const Spread& s) {
   return s.measured() ? fmt::format("{:.0f} ({:.0f} to {:.0f})", s.median, s.lower, s.upper) : "not measured";
 }
 
-std::string ranking(const ReportData& data, const Cases& cases) {
-  const Rate kind = kind_of_ranking(data, cases);
-  std::vector<Ranked> ranked = pooled(cases);
-  std::ranges::stable_sort(ranked, std::greater(), [&](const Ranked& r) { return r.rate(kind).median; });
+std::string ranking(const ReportData& data, Cases ranked) {
+  const Rate kind = kind_of_ranking(data, ranked);
+  std::ranges::stable_sort(ranked, std::greater(), [&](const RepeatedCase* c) { return c->rate(kind).median; });
   std::vector<std::vector<std::string>> rows = {
       {"place", "strategy", "ranks", "device", "tokens/s wall (quartiles)", "tokens/s replay (quartiles)"}};
-  const bool repeated = std::ranges::any_of(ranked, [](const Ranked& r) { return r.runs > 1; });
+  const bool repeated = std::ranges::any_of(ranked, [](const RepeatedCase* c) { return c->runs.size() > 1; });
   if (repeated) rows[0].emplace_back("runs");
   bool overlap = false;
-  for (const Ranked& r : ranked) {
-    const Record& record = r.first->record;
-    const std::string place = places(ranked, r, kind);
+  for (const RepeatedCase* c : ranked) {
+    const Record& record = data.first_of(*c).record;
+    const std::string place = places(ranked, c, kind);
     overlap = overlap || place.find('-') != place.npos;
-    const std::string disturbed = shown_name(record).substr(record.case_text.size());
-    rows.push_back({place, record.strategy + disturbed, fmt::format("{}", record.ranks), record.device,
-                    spread_text(r.wall), spread_text(r.replay)});
-    if (repeated) rows.back().push_back(fmt::format("{}", r.runs));
+    rows.push_back({place, record.strategy + disturbance_of(record), fmt::format("{}", record.ranks), record.device,
+                    spread_text(c->wall), spread_text(c->replay)});
+    if (repeated) rows.back().push_back(fmt::format("{}", c->runs.size()));
   }
   return table(rows) + (overlap ? "places such as 1-2: quartiles overlap, so these are indistinguishable\n" : "") +
          (repeated ? "several runs: the median one, and the outermost quartiles\n" : "");
@@ -115,31 +69,22 @@ std::string why_not(const Record& r) {
 }  // namespace
 
 std::string table_of(const ReportData& data) {
-  std::vector<Cases> groups;
   std::vector<std::vector<std::string>> others = {{"not ranked", "why"}};
-  for (const ReportedCase& c : data.cases()) {
-    if (!is_ranked(c.record)) {
+  for (const ReportedCase& c : data.cases())
+    if (!is_ranked(c.record))
       others.push_back({shown_name(c.record), fmt::format("{}: {}", name_of(c.record.verdict), why_not(c.record))});
-      continue;
-    }
-    const auto same = std::ranges::find_if(groups, [&](const Cases& group) { return comparable(*group.front(), c); });
-    if (same == groups.end())
-      groups.push_back({&c});
-    else
-      same->push_back(&c);
-  }
   std::string text;
-  for (const Cases& group : groups) {
-    const Record& first = group.front()->record;
+  for (const Cases& group : data.comparable_cases()) {
+    const ReportedCase& of = data.first_of(*group.front());
+    const Record& first = of.record;
     const bool replay = kind_of_ranking(data, group) == Rate::replay;
-    text += fmt::format(
-        "{}, {}, by tokens/s ({}{}{})\n{}\n", first.workload, name_of(first.track),
-        first.fabric && replay ? "replay" + over_text(first.fabric)
-        : replay               ? "replay, for there are more ranks than processors"
-                               : "wall",
-        first.fabric && !replay ? "; replay" + over_text(first.fabric) : "",
-        data.environments().size() < 2 ? "" : fmt::format(", environment {}", group.front()->environment + 1),
-        ranking(data, group));
+    text += fmt::format("{}, {}, by tokens/s ({}{}{})\n{}\n", first.workload, name_of(first.track),
+                        first.fabric && replay ? "replay" + over_text(first.fabric)
+                        : replay               ? "replay, for there are more ranks than processors"
+                                               : "wall",
+                        first.fabric && !replay ? "; replay" + over_text(first.fabric) : "",
+                        data.environments().size() < 2 ? "" : fmt::format(", environment {}", of.environment + 1),
+                        ranking(data, group));
   }
   if (others.size() > 1) text += table(others) + "\n";
   if (!text.empty()) text.pop_back();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <locale>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -183,16 +184,84 @@ TEST(ReportData, EfficiencyIsOfTheFastestComparableRank) {
   failed.verdict = Verdict::fail;
   Record far = measured("dp1", 1, 800);
   far.environment.commit = "c1";
-  const ReportData data = data_of(
-      {measured("dp1", 1, 50), measured("dp1", 1, 100, 1, 110), other, failed, far, measured("dp4", 4, 200, 20, 440)});
+  const ReportData data = data_of({measured("dp1", 1, 50, 1, 60), measured("dp1 attention=tiled", 1, 100, 1, 110),
+                                   other, failed, far, measured("dp4", 4, 200, 20, 440)});
   const ReportedCase& four = data.cases().back();
   const Spread wall = data.efficiency(four, Rate::wall), replay = data.efficiency(four, Rate::replay);
   EXPECT_DOUBLE_EQ(wall.median, 0.5);
-  EXPECT_DOUBLE_EQ(wall.lower, 0.45);
-  EXPECT_DOUBLE_EQ(wall.upper, 0.55);
+  // One rank's 99 to 101 adds little to 180 to 220: 0.45 to 0.55 by the latter alone.
+  EXPECT_NEAR(wall.lower, 0.45, 3e-4);
+  EXPECT_NEAR(wall.upper, 0.55, 3e-4);
+  EXPECT_LT(wall.lower, 0.45);
+  EXPECT_GT(wall.upper, 0.55);
   EXPECT_DOUBLE_EQ(replay.median, 1);
   EXPECT_EQ(data.environments().size(), 2u);
   EXPECT_FALSE(data_of({measured("dp4", 4, 1)}).efficiency(data.cases()[0], Rate::wall).measured());
+}
+
+TEST(ReportData, EfficiencyHasTheSpreadOfBoth) {
+  const auto of_dp2 = [](double one_spread, double spread) {
+    const ReportData data = data_of({measured("dp1", 1, 100, one_spread), measured("dp2", 2, 100, spread)});
+    return data.efficiency(data.cases()[1], Rate::wall);
+  };
+  const Spread one_varies = of_dp2(20, 0), both = of_dp2(20, 20);
+  EXPECT_DOUBLE_EQ(one_varies.lower, 100 / 120.0 / 2) << "low where one rank is fast";
+  EXPECT_DOUBLE_EQ(one_varies.upper, 100 / 80.0 / 2);
+  EXPECT_LT(both.lower, one_varies.lower);
+  EXPECT_GT(both.lower, 80 / 120.0 / 2) << "both are seldom at their worst together";
+  EXPECT_GT(both.upper, one_varies.upper);
+  EXPECT_LT(both.upper, 120 / 80.0 / 2);
+  const ReportData data = data_of({measured("dp1", 1, 100, 20)});
+  const Spread itself = data.efficiency(data.cases()[0], Rate::wall);
+  EXPECT_DOUBLE_EQ(itself.lower, 0.8) << "its own spread, once";
+  EXPECT_DOUBLE_EQ(itself.upper, 1.2);
+}
+
+TEST(ReportData, QuartilesOfARatioAreThoseOfItsSample) {
+  constexpr std::size_t n = 100000;
+  constexpr double sigma_a = 0.3, sigma_b = 0.2;
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  std::vector<double> ratios;
+  for (std::size_t k = 0; k < n; ++k) ratios.push_back(std::exp(sigma_a * normal(random) - sigma_b * normal(random)));
+  std::ranges::sort(ratios);
+  constexpr double quartile = 0.67448975;  // of the standard normal distribution
+  const auto spread = [](double sigma) { return Spread{std::exp(-quartile * sigma), 1, std::exp(quartile * sigma)}; };
+  const Spread found = ratio(spread(sigma_a), spread(sigma_b));
+  // A sample's quartile has the standard error sqrt(p (1 - p) / n) / density, p = 1/4, of logarithms here; the density
+  // there is 0.3178 / sigma. Five of them.
+  const double within = 5 * std::sqrt(3.0 / 16 / n) / 0.3178 * std::hypot(sigma_a, sigma_b);
+  EXPECT_NEAR(std::log(found.lower), std::log(ratios[n / 4]), within);
+  EXPECT_NEAR(std::log(found.upper), std::log(ratios[3 * n / 4]), within);
+}
+
+TEST(ReportData, OneRankIsRepeatedAndUndisturbed) {
+  std::vector<Record> records = {measured("dp1", 1, 100, 0), measured("dp1", 1, 140, 0), measured("dp1", 1, 110, 0),
+                                 measured("dp2", 2, 110, 0)};
+  EXPECT_DOUBLE_EQ(data_of(records).efficiency(data_of(records).cases()[3], Rate::wall).median, 0.5)
+      << "the middle run, not the luckiest";
+  records[1].injections = {"slow:rank=0,factor=0.5"};
+  records[1].rerun += " --inject slow:rank=0,factor=0.5";
+  const ReportData data = data_of(records);
+  const Spread found = data.efficiency(data.cases()[3], Rate::wall);
+  EXPECT_DOUBLE_EQ(found.median, 110 / 105.0 / 2);
+  EXPECT_DOUBLE_EQ(found.lower, 110 / 110.0 / 2) << "the outermost of both runs";
+}
+
+TEST(ReportHtml, ChartsHaveAPointForEachCase) {
+  const auto page = [](const std::vector<Record>& records) { return report_html(data_of(records)); };
+  const auto one = measured("dp1", 1, 100), two = measured("dp2", 2, 180), again = measured("dp2", 2, 190);
+  // Throughput and efficiency, wall alone: a point for each case in both.
+  EXPECT_EQ(count(page({one, two, again, again}), "<circle cx="), 4u);
+  EXPECT_NE(page({one, two, again, again}).find("<title>dp, wall: 190 at 2</title>"), std::string::npos);
+  EXPECT_EQ(page({one, two}).find("class=\"hollow\""), std::string::npos);
+  EXPECT_NE(page({one, two}).find("Throughput: tiny, native, cpu, p with 2 cores"), std::string::npos);
+  // On two cores: in both charts one hollow point of the wall, none of the replay, and what it means.
+  const std::string crowd = page({measured("dp1", 1, 100, 1, 100), measured("dp4", 4, 180, 1, 380)});
+  EXPECT_EQ(count(crowd, "<circle class=\"hollow\" cx="), 2u + 2u);
+  EXPECT_EQ(count(crowd, "wall, more ranks than processors</li>"), 2u);
+  EXPECT_NE(crowd.find("dp, wall: 180 at 4, more ranks than processors</title>"), crowd.npos);
+  EXPECT_NE(crowd.find("dp, replay: 380 at 4</title>"), crowd.npos);
 }
 
 TEST(ReportData, FamiliesDifferInTheirSizes) {
