@@ -19,13 +19,15 @@ namespace {
 constexpr std::string_view style = R"(
 :root{color-scheme:light dark;--line:#8884;--quiet:#767676;--blue:#0072b2;--orange:#e69f00;--green:#009e73;
 --red:#d55e00;--pink:#cc79a7;--sky:#56b4e9}
-body{font:15px/1.45 system-ui,sans-serif;max-width:76rem;margin:2rem auto;padding:0 1rem}
+body{font:15px/1.45 system-ui,sans-serif;max-width:76rem;margin:2rem auto;padding:0 1rem;
+overflow-wrap:break-word}
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.2rem;border-bottom:1px solid var(--line)}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem;margin:.6rem 0}
 caption{text-align:left;color:var(--quiet);padding:.2rem 0}
 th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 thead th{white-space:nowrap}td[data-value]{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 th[scope=row]{font-weight:normal;min-width:17rem}code{font-size:.85em;overflow-wrap:anywhere}pre{white-space:pre-wrap;margin:0}
+td>code,td>pre{display:block;min-width:18rem}
 .verdict{font-weight:600}.pass{color:var(--green)}.fail,.error{color:var(--red)}.note{color:var(--quiet)}
 .differs{color:var(--red);font-weight:600}figure{margin:1rem 0}figcaption{font-weight:600}
 svg{font:11px system-ui,sans-serif}svg text{fill:currentColor}.chart{width:100%;max-width:44rem}
@@ -35,7 +37,8 @@ svg text.on{fill:#000;font-size:9px}.grid{stroke:var(--line)}.ideal{stroke:var(-
 circle{fill:currentColor}.dashed .line{stroke-dasharray:6 4}.hollow{fill:Canvas;stroke:currentColor;stroke-width:1.5}
 .c0{color:var(--blue)}.c1{color:var(--red)}.c2{color:var(--green)}.c3{color:var(--pink)}.c4{color:var(--orange)}
 .c5{color:var(--sky)}.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;padding:0;font-size:.85rem}
-.legend svg{color:inherit}.key{width:28px;height:8px;margin-right:.4rem}.swatch{width:12px;height:12px;margin-right:.4rem}
+.legend li{min-width:0}.legend svg{color:inherit}.key{width:28px;height:8px;margin-right:.4rem}
+.swatch{width:12px;height:12px;margin-right:.4rem}
 .bar{width:9rem;height:10px;display:block;background:#8882}.compute,.action,.counted{fill:var(--sky)}
 .action{fill:var(--orange)}.communication{fill:var(--green)}.wait{fill:var(--pink)}.copy{fill:var(--blue)}
 .host{fill:#999}.form{fill:var(--blue)}.bubble{fill:var(--pink)}
@@ -110,8 +113,9 @@ std::string verdict_section(const ReportData& data) {
     counts += html::count_cell(fmt::format("data-count=\"{}\"", name_of(verdict)), count, fmt::format("{}", count));
   }
   std::string out = fmt::format(
-      "<h2>Verdicts</h2>\n<table><thead><tr><th>cases{}</tr></thead><tbody><tr>{}{}</tr></tbody></table>\n", names,
-      html::count_cell("data-count=\"cases\"", std::ssize(data.cases()), fmt::format("{}", data.cases().size())),
+      "<h2>Verdicts</h2>\n<div class=\"wide\"><table><thead><tr><th>cases{}</tr></thead><tbody><tr>{}{}</tr></tbody>"
+      "</table></div>\n",
+      names, html::count_cell("data-count=\"cases\"", std::ssize(data.cases()), fmt::format("{}", data.cases().size())),
       counts);
   if (data.cases().empty()) return out + "<p>No case ended.</p>\n";
   out += table_of_cases(data, false);
@@ -143,8 +147,9 @@ std::string figure_section(const ReportData& data, std::span<const std::size_t> 
                           html::figure_cell(i + 1, name, value));
   if (rows.empty()) return "";
   return fmt::format(
-      "<h2>Every figure</h2>\n<details><summary>As measured, of each case</summary><table><thead><tr><th>case<th>figure"
-      "<th>value</tr></thead><tbody>\n{}</tbody></table></details>\n",
+      "<h2>Every figure</h2>\n<details><summary>As measured, of each case</summary><div "
+      "class=\"wide\"><table><thead><tr>"
+      "<th>case<th>figure<th>value</tr></thead><tbody>\n{}</tbody></table></div></details>\n",
       rows);
 }
 
@@ -164,8 +169,9 @@ std::string environment_section(const ReportData& data) {
     for (const auto& [name, value] : e.libraries) row(name, value);
     for (const auto& [name, value] : e.variables) row(name, value);
     const auto cases = std::ranges::count(data.cases(), k, &ReportedCase::environment);
-    out += fmt::format("<table><caption>Environment {}: {}</caption><tbody>\n{}</tbody></table>\n", k + 1,
-                       counted(cases, "case"), rows);
+    out += fmt::format(
+        "<div class=\"wide\"><table><caption>Environment {}: {}</caption><tbody>\n{}</tbody></table></div>\n", k + 1,
+        counted(cases, "case"), rows);
   }
   return out;
 }
