@@ -1,274 +1,246 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what runs wrote: throughput and efficiency against ranks, bubble against microbatches, memory by category beside
-its form, and the timeline of the ranks.
+"""Draws what runs wrote, and schedules: throughput and efficiency against ranks, bubble against microbatches, memory by
+category beside its form, and what every rank does when.
 
-    scripts/plot.py FOLDER... [--out DIR] [--format png|svg]
+    scripts/plot.py [throughput|bubble|memory|timeline] PATH... [--out DIR] [--format png|svg]
 
-Writes throughput, bubble, memory and timeline (timeline-2 and so on of further cases, 8 at most) into DIR (default: the
-first FOLDER), each only where a record has what it shows. Only cases that passed are drawn. Needs matplotlib (Debian: python3-matplotlib).
+PATH is the folder of a run, or a FILE.json of `shardproof schedule draw NAME ... --out FILE.json`. Of all folders together:
+throughput, bubble, memory and timeline (timeline-2 and so on of further cases, 8 at most), each only where a record has
+what it shows, or the one named first; of FILE.json: FILE. They are written into DIR (default: the first folder, or the
+file's). Only cases that passed are drawn, each once, with all its runs. Needs matplotlib (Debian: python3-matplotlib).
 """
 import argparse
-import collections
-import json
-import math
 import pathlib
 import re
 import sys
 
-import matplotlib
+from plot_records import (CATEGORIES, cases, device, efficiency, family, group, largest, microbatches, read)
+
+try:
+    import matplotlib
+except ImportError as missing:
+    print(f"plot.py: {sys.executable} has no matplotlib ({missing}): scripts/install.sh installs what is missing",
+          file=sys.stderr)
+    sys.exit(4)
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.patches import Patch  # noqa: E402
 
+from plot_timeline import run_timeline, schedule_timeline  # noqa: E402
+
+# Text stays text, and equal input gives equal files.
+matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "shardproof"})
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 BLUE, ORANGE, GREEN, RED, PINK, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"
 COLOURS = [BLUE, RED, GREEN, PINK, ORANGE, SKY]
 MARKERS = "osD^vP"
-KINDS = {"wall": ("tokens_per_second", "-"), "replay": ("tokens_per_second_replay", "--")}
-LANES = {"action": ORANGE, "compute": SKY, "communication": GREEN, "wait": PINK, "copy": BLUE}
-CATEGORIES = ["parameter", "master_parameter", "gradient", "optimizer_state", "activation", "workspace", "communication"]
+RATES = {"wall": ("tokens_per_second", "-"), "replay": ("tokens_per_second_replay", "--")}
+BUBBLES = {"formula": ("-", "o"), "replay": ("--", "s"), "wall": (":", "^")}
 MOST_CASES = 12  # bars that can be read beside each other
 MOST_TIMELINES = 8
 
 
-def read(folder):
-    """The records that passed; raises ValueError naming what is wrong."""
-    path = folder / "records.jsonl"
-    text = path.read_text(encoding="utf-8")
-    if text and not text.endswith("\n"):
-        raise ValueError(f"{path}: the last record does not end with a newline: it was cut off")
-    records = []
-    for number, line in enumerate(text.splitlines(), 1):
-        record = json.loads(line)
-        if record.get("schema") != "shardproof.record/1":
-            raise ValueError(f"{path}:{number}: the schema is {record.get('schema')!r}, not 'shardproof.record/1'")
-        record["trace"] = folder / ("trace.json" if number == 1 else f"trace-{number}.json")
-        records.append(record)
-    return [r for r in records if r["verdict"] == "pass"]
-
-
-def figure(record, name):
-    value = record["figures"].get(name)
-    return math.nan if value is None else value
-
-
-def spread(record, name):
-    """Lower quartile, median, upper quartile; none where not measured."""
-    values = [figure(record, f"{name}_{part}") for part in ("lower_quartile", "median", "upper_quartile")]
-    return values if all(map(math.isfinite, values)) else None
-
-
-def family(strategy):
-    """The strategy without its sizes: "dp2 pp1 schedule=gpipe" is "dp schedule=gpipe"."""
-    words = [w if "=" in w else re.sub(r"\d+$", "", w) for w in strategy.split() if "=" in w or not w.endswith("1")
-             or w[-2].isdigit()]
-    return " ".join(words)
-
-
-def places(record):
-    return (record["workload"], record["workload_hash"], record["track"], record["device"], record.get("fabric"),
-            record["transport"], json.dumps(record["environment"], sort_keys=True))
-
-
-def device(record):
-    """With the fabric that its replays are over."""
-    fabric = record.get("fabric")
-    return record["device"] + (f"; replay over {fabric['name']}" if fabric else "")
-
-
-def group(records, key):
-    groups = collections.defaultdict(list)
-    for record in records:
-        groups[json.dumps(key(record))].append(record)
-    return list(groups.values())
-
-
-def lines(records):
-    """For each family of strategies its records, one rank's first."""
-    one = [r for r in records if r["ranks"] == 1]
-    families = group([r for r in records if r["ranks"] > 1], lambda r: family(r["strategy"]))
-    named = [(family(members[0]["strategy"]), one + members) for members in families]
-    return named or [("one rank", one)]
-
-
-def draw_line(axes, points, style, colour, marker, label):
+def draw_line(axes, points, kind, style, colour, marker, gid):
+    """`points` are (x, quartiles, case). By the clock with more ranks than cores they are hollow."""
     points.sort(key=lambda p: p[0])
-    x, y = [p[0] for p in points], [p[1][1] for p in points]
-    errors = [[m - low for _, (low, m, _) in points], [up - m for _, (_, m, up) in points]]
-    axes.errorbar(x, y, yerr=errors, linestyle=style, color=colour, marker=marker, capsize=3, label=label,
-                  markerfacecolor=colour if style == "-" else "white")
+    xs, spreads = [p[0] for p in points], [p[1] for p in points]
+    medians = [s[1] for s in spreads]
+    axes.plot(xs, medians, linestyle=style, color=colour)
+    axes.vlines(xs, [s[0] for s in spreads], [s[2] for s in spreads], colors=colour).set_gid(f"{gid}-interval")
+    for crowded in (False, True):
+        some = [(x, m) for x, m, (_, _, case) in zip(xs, medians, points) if (kind == "wall" and case.crowded) == crowded]
+        axes.plot([x for x, _ in some], [m for _, m in some], linestyle="none", marker=marker, color=colour,
+                  markerfacecolor="white" if crowded else colour, gid=f"{gid}-crowded" if crowded else gid)
 
 
-def throughput(records):
-    measured = [r for r in records if spread(r, "tokens_per_second")]
-    groups = group(measured, places)
+def legend(axes, lines, drawn, *others):
+    """`lines` are (label, style, colour, marker)."""
+    handles = [Line2D([], [], linestyle=style, color=colour, marker=marker, label=label)
+               for label, style, colour, marker in lines]
+    if any(case.crowded for kind, case in drawn if kind == "wall"):
+        handles.append(Line2D([], [], linestyle="none", color="0.3", marker="o", markerfacecolor="white",
+                              label="hollow: more ranks than cores,\nwhich the wall clock shares"))
+    axes.legend(handles=[*handles, *others], fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
+
+
+def machines(drawn):
+    return "; ".join(dict.fromkeys(case.machine for case in drawn))
+
+
+def count_axis(axes, values, label):
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(values, [str(n) for n in values])
+    axes.minorticks_off()
+    axes.set_xlabel(label)
+    axes.grid(alpha=0.3)
+
+
+def families(members):
+    """For each family of strategies its cases, one rank's first."""
+    one = [c for c in members if c.ranks == 1 and not c.disturbance]
+    name = lambda c: family(c.record["strategy"]) + c.disturbance  # noqa: E731
+    others = group([c for c in members if c not in one], name)
+    return [(name(cases[0]), one + cases) for cases in others] or [("one rank", one)]
+
+
+def fastest_of_one_rank(members, name):
+    one = [c for c in members if c.ranks == 1 and not c.disturbance and c.spread(name)]
+    return max(one, key=lambda c: c.spread(name)[1], default=None)
+
+
+def throughput(every):
+    groups = group([c for c in every if c.spread("tokens_per_second")], lambda c: c.places)
     if not groups:
         return None
-    shown, axes = plt.subplots(len(groups), 2, figsize=(11, 4.6 * len(groups)), squeeze=False)
-    for members, (rates, shares) in zip(groups, axes):
-        ranks = sorted({r["ranks"] for r in members})
-        for number, (name, line) in enumerate(lines(members)):
-            for kind, (key, style) in KINDS.items():
-                points = [(r["ranks"], spread(r, key)) for r in line if spread(r, key)]
-                one = max((s[1] for n, s in points if n == 1), default=None)
-                look = style, COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)], f"{name}, {kind}"
-                if points:
-                    draw_line(rates, points, *look)
+    shown, axes = plt.subplots(len(groups), 2, figsize=(12, 4.8 * len(groups)), squeeze=False)
+    for panel, (members, (rates, shares)) in enumerate(zip(groups, axes)):
+        drawn, lines = [], []
+        for number, (name, line) in enumerate(families(members)):
+            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+            for kind, (key, style) in RATES.items():
+                measured = [c for c in line if c.spread(key)]
+                if not measured:
+                    continue
+                drawn += [(kind, c) for c in measured]
+                lines.append((f"{name}, {kind}", style, colour, marker))
+                gid = f"{panel}-{number}-{kind}"
+                draw_line(rates, [(c.ranks, c.spread(key), c) for c in measured], kind, style, colour, marker,
+                          f"throughput-{gid}")
+                one = fastest_of_one_rank(members, key)
                 if one:
-                    draw_line(shares, [(n, [v / n / one for v in s]) for n, s in points], *look)
-        shares.axhline(1, color="0.5", linestyle=":", label="ideal")
-        r = members[0]
+                    draw_line(shares, [(c.ranks, efficiency(c, one, key), c) for c in measured], kind, style, colour, marker,
+                              f"efficiency-{gid}")
+        ideal = shares.axhline(1, color="0.5", linestyle=":", label="ideal")
+        first, kinds = members[0], " and ".join(dict.fromkeys(kind for kind, _ in drawn))
         for axis, title, label in [(rates, "Throughput", "tokens/s (median, quartiles)"),
-                                   (shares, "Efficiency", "tokens/s per rank, of one rank's")]:
-            axis.set_title(f"{title}: {r['workload']}, {r['track']}, {device(r)}")
-            axis.set_xscale("log", base=2)
-            axis.set_xticks(ranks, [str(n) for n in ranks])
-            axis.minorticks_off()
-            axis.set_xlabel("ranks")
+                                   (shares, "Efficiency", "tokens/s per rank, of one rank's (median, quartiles)")]:
+            axis.set_title(f"{title}, {kinds}: {first.record['workload']}, {first.record['track']}, {device(first)}\n"
+                           f"{first.machine}", fontsize=10)
+            count_axis(axis, sorted({c.ranks for c in members}), "ranks")
             axis.set_ylabel(label)
             axis.set_ylim(bottom=0)
-            axis.grid(alpha=0.3)
-        handles, labels = rates.get_legend_handles_labels()
-        ideal = [h for h, name in zip(*shares.get_legend_handles_labels()) if name == "ideal"]
-        shares.legend(handles + ideal, labels + ["ideal"], fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
+        legend(shares, lines, drawn, ideal)
+    shown.tight_layout()
     return shown
 
 
-def microbatches(record):
-    found = re.search(r"\bmicrobatches=(\d+)", record["strategy"])
-    return int(found.group(1)) if found else 1
-
-
-def bubble(records):
-    kinds = [("formula", "-", "o"), ("replay", "--", "s"), ("wall", ":", "^")]
-    measured = [r for r in records if any(math.isfinite(figure(r, f"bubble_{k}_fraction")) for k, _, _ in kinds)]
+def bubble(every):
+    key = "bubble_{}_fraction".format
+    measured = [c for c in every if any(c.over_runs(key(kind)) for kind in BUBBLES)]
     if not measured:
         return None
     shown, axes = plt.subplots(figsize=(9, 5))
-    without = lambda r: [*places(r), re.sub(r"\s*\bmicrobatches=\d+", "", r["strategy"])]  # noqa: E731
-    for number, members in enumerate(group(measured, without)):
-        name = f"{members[0]['workload']}, {device(members[0])}: {without(members[0])[-1]}"
-        for kind, style, marker in kinds:
-            points = sorted((microbatches(r), 100 * figure(r, f"bubble_{kind}_fraction")) for r in members)
-            points = [p for p in points if math.isfinite(p[1])]
+    without = lambda c: re.sub(r"\s*\bmicrobatches=\d+", "", c.record["strategy"]) + c.disturbance  # noqa: E731
+    drawn, lines = [], []
+    several_machines = len({c.machine for c in measured}) > 1
+    for number, members in enumerate(group(measured, lambda c: [*c.places, without(c)])):
+        first, colour = members[0], COLOURS[number % len(COLOURS)]
+        where = f" ({first.machine})" if several_machines else ""
+        for kind, (style, marker) in BUBBLES.items():
+            points = [(microbatches(c.record), [100 * v for v in c.over_runs(key(kind))], c) for c in members
+                      if c.over_runs(key(kind))]
             if points:
-                axes.plot(*zip(*points), linestyle=style, marker=marker, color=COLOURS[number % len(COLOURS)],
-                          label=f"{name}, {kind}")
-    ticks = sorted({microbatches(r) for r in measured})
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks, [str(n) for n in ticks])
-    axes.minorticks_off()
-    axes.set_xlabel("microbatches")
-    axes.set_ylabel("bubble, % of ranks x makespan (median)")
+                draw_line(axes, points, kind, style, colour, marker, f"bubble-{number}-{kind}")
+                drawn += [(kind, c) for _, _, c in points]
+                lines.append((f"{first.record['workload']}, {first.record['track']}, {device(first)}: {without(first)}, {kind}{where}",
+                              style, colour, marker))
+    count_axis(axes, sorted({microbatches(c.record) for c in measured}), "microbatches")
+    axes.set_ylabel("bubble, % of ranks x makespan\n(median; of several runs with quartiles)")
     axes.set_ylim(0, 100)
-    axes.set_title("Pipeline bubble")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    kinds = [kind for kind in BUBBLES if any(kind == k for k, _ in drawn)]
+    axes.set_title(f"Pipeline bubble by {', '.join(kinds)}\n{machines(measured)}", fontsize=10)
+    legend(axes, lines, drawn)
     return shown
 
 
-def largest(counts, category):
-    """Of the ranks; none where nothing is counted under that name."""
-    name = re.compile(rf"(?:rank\d+_)?memory_{category}_peak_bytes")
-    return max((v for k, v in counts.items() if name.fullmatch(k)), default=None)
-
-
-def memory(records):
-    cases = [r for r in records if largest(r["ledgers"], "parameter") is not None]
-    cases = ([r for r in cases if spread(r, "tokens_per_second")] or cases)[:MOST_CASES]
-    if not cases:
+def memory(every):
+    counted = [c for c in every if largest(c.record["ledgers"], "parameter") is not None]
+    shown_cases = ([c for c in counted if c.spread("tokens_per_second")] or counted)[:MOST_CASES]
+    if not shown_cases:
         return None
-    most = max(largest(r["ledgers"], "total") or 0 for r in cases)
+    most = max(largest(c.record["ledgers"], "total") or 0 for c in shown_cases)
     unit, factor = next(((u, 2**k) for u, k in [("GiB", 30), ("MiB", 20), ("KiB", 10)] if most >= 2**k), ("B", 1))
-    shown, axes = plt.subplots(figsize=(10, 1.6 + 0.9 * len(cases)))
+    shown, axes = plt.subplots(figsize=(10, 1.8 + 0.9 * len(shown_cases)))
     colours = dict(zip(CATEGORIES, [BLUE, "#7f7f7f", ORANGE, GREEN, SKY, PINK, RED]))
-    for place, record in enumerate(cases):
-        for counts, at in [(record["ledgers"], place - 0.19), (record["forms"], place + 0.19)]:
+    for place, case in enumerate(shown_cases):
+        for what, at, hatch in [("ledgers", place - 0.19, None), ("forms", place + 0.19, "///")]:
             left = 0
             for category in CATEGORIES:
-                size = (largest(counts, category) or 0) / factor
-                axes.barh(at, size, 0.34, left=left, color=colours[category], edgecolor="white", linewidth=0.5,
-                          hatch=None if counts is record["ledgers"] else "///")
+                sizes = [largest(run[what], category) or 0 for run in case.runs]
+                size = max(sizes) / factor
+                if size == 0:
+                    continue
+                bar, = axes.barh(at, size, 0.34, left=left, color=colours[category], edgecolor="white", linewidth=0.5,
+                                 hatch=hatch)
+                bar.set_gid(f"{what}-{place}-{category}")
                 left += size
-    axes.set_yticks(range(len(cases)), [f"{r['workload']}, {r['track']}, {r['device']}\n{r['strategy']}, "
-                                        f"{r['ranks']} rank{'s' * (r['ranks'] > 1)}" for r in cases], fontsize=8)
+    axes.set_yticks(range(len(shown_cases)),
+                    [f"{c.record['workload']}, {c.record['track']}, {c.record['device']}\n{c.record['strategy']}"
+                     f"{c.disturbance}, {c.ranks} rank{'s' * (c.ranks > 1)}" for c in shown_cases], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel(f"{unit}, of each category the peak of the rank that needs most")
-    axes.set_title("Memory: counted (upper bar) beside its form (lower, hatched)")
+    axes.set_title(f"Memory: counted (upper bar) beside its formula (lower, hatched)\n{machines(shown_cases)}", fontsize=10)
     axes.set_axisbelow(True)
     axes.margins(x=0.03)
     axes.grid(axis="x", alpha=0.3)
-    handles = [Patch(color=colours[c], label=c.replace("_", " ")) for c in CATEGORIES
-               if any(largest(r["ledgers"], c) for r in cases)]
+    handles = [Patch(color=colours[category], label=category.replace("_", " ")) for category in CATEGORIES
+               if any(largest(c.record["ledgers"], category) for c in shown_cases)]
     axes.legend(handles=handles, fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
     return shown
 
 
-def timeline(record):
-    """The last step of a case's Chrome trace."""
-    events = json.loads(record["trace"].read_text(encoding="utf-8"))["traceEvents"]
-    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
-    spans = [e for e in events if e["ph"] == "X"]
-    steps = [e for e in spans if names.get((e["pid"], e["tid"])) == "step"]
-    if not spans:
-        return None
-    last = max(steps, key=lambda e: e["ts"])["name"] if steps else None
-    within = [e for e in steps if e["name"] == last] or spans
-    start, end = min(e["ts"] for e in within), max(e["ts"] + e["dur"] for e in within)
-    rows = [(rank, lane) for rank in sorted({e["pid"] for e in spans}) for lane in LANES
-            if any(names.get((e["pid"], e["tid"])) == lane for e in spans if e["pid"] == rank)]
-    boxes = collections.defaultdict(list)
-    for e in spans:
-        if e["ts"] < end and e["ts"] + e["dur"] > start:
-            boxes[e["pid"], names.get((e["pid"], e["tid"]))].append(e)
-    shown, axes = plt.subplots(figsize=(13, 1.5 + 0.3 * len(rows)))
-    scale = 1e-3 if end - start > 5000 else 1
-    for place, row in enumerate(rows):
-        axes.broken_barh([(scale * (e["ts"] - start), scale * e["dur"]) for e in boxes[row]], (place - 0.4, 0.8),
-                         facecolors=LANES[row[1]], edgecolor="white", linewidth=0.5 if row[1] == "action" else 0)
-        for e in boxes[row]:
-            if row[1] == "action" and e["dur"] * 170 > (end - start) * len(e["name"]):
-                axes.text(scale * (e["ts"] + e["dur"] / 2 - start), place, e["name"], ha="center", va="center",
-                          fontsize=6.5, clip_on=True)
-    axes.set_yticks(range(len(rows)), [f"rank {rank}  {lane}" for rank, lane in rows], fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlim(0, scale * (end - start))
-    axes.set_xlabel("milliseconds" if scale != 1 else "microseconds")
-    axes.set_title(f"{record['case']}\n{last or 'the whole trace'}, wall time (actions: stage, F, B, I or W, microbatch)",
-                   fontsize=9)
-    axes.legend(handles=[Patch(color=c, label=lane) for lane, c in LANES.items()], fontsize=8, loc="center left",
-                bbox_to_anchor=(1.01, 0.5))
-    return shown
+def timelines(every):
+    traced = [c for c in every if c.record["trace"].exists()]
+    return [run_timeline(c) for c in traced[:MOST_TIMELINES]] or [None]
+
+
+PLOTS = {"throughput": lambda every: [throughput(every)], "bubble": lambda every: [bubble(every)],
+         "memory": lambda every: [memory(every)], "timeline": timelines}
+
+
+def drawings(which, folders, files):
+    """Name and figure of each, None where there is nothing to draw."""
+    every = cases([r for folder in folders for r in read(folder)])
+    for name in which if folders else []:
+        for number, figure in enumerate(PLOTS[name](every), 1):
+            yield name if number == 1 else f"{name}-{number}", figure
+    for file in files:
+        yield file.stem, schedule_timeline(file)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="FOLDER")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="+", metavar="PATH")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--format", choices=["png", "svg"], default="png")
     options = parser.parse_args()
-    out = options.out or options.folders[0]
+    which = [options.paths.pop(0)] if options.paths[0] in PLOTS else list(PLOTS)
+    paths = [pathlib.Path(p) for p in options.paths]
+    files = [p for p in paths if p.suffix == ".json"]
+    folders = [p for p in paths if p.suffix != ".json"]
+    if not paths or (files and "timeline" not in which):
+        parser.error(f"{which[0]}: of which runs? PATH is missing" if not paths else f"{files[0]}: a schedule has a timeline alone")
+    if len({f.stem for f in files}) < len(files):
+        parser.error("two files have one name, and would be drawn over each other")
+    out = options.out or (folders[0] if folders else files[0].parent)
     try:
-        records = [r for folder in options.folders for r in read(folder)]
-        drawn = {"throughput": throughput(records), "bubble": bubble(records), "memory": memory(records)}
-        drawn["timeline"] = None
-        traced = [r for r in records if r["trace"].exists()]
-        for number, record in enumerate(traced[:MOST_TIMELINES], 1):
-            drawn["timeline" if number == 1 else f"timeline-{number}"] = timeline(record)
+        drawn = list(drawings(which, folders, files))
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"plot.py: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, shown in drawn.items():
-            if shown is None:
+        for name, figure in drawn:
+            if figure is None:
                 print(f"{name}: nothing to draw")
                 continue
             path = out / f"{name}.{options.format}"
             partial = path.with_name(path.name + ".partial")
-            shown.savefig(partial, dpi=150, bbox_inches="tight", format=options.format)
+            figure.savefig(partial, dpi=150, bbox_inches="tight", format=options.format,
+                           metadata={"Date": None} if options.format == "svg" else None)
             partial.replace(path)
             print(path)
     except OSError as error:

@@ -12,7 +12,7 @@ import jsonschema
 
 BINARY, SOURCE = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
 SCHEMA = json.loads((SOURCE / "results/record.schema.json").read_text())
-PASS, USAGE, INCONCLUSIVE, WRITE_FAILED, OUT_OF_MEMORY, NON_FINITE, HANG, INTERRUPTED = 0, 2, 3, 5, 6, 7, 8, 130
+PASS, USAGE, INCONCLUSIVE, ENVIRONMENT, WRITE_FAILED, OUT_OF_MEMORY, NON_FINITE, HANG, INTERRUPTED = 0, 2, 3, 4, 5, 6, 7, 8, 130
 RUN_FILES = ["benchmark.json", "junit.xml", "records.csv", "records.jsonl", "report.html", "summary.json"]
 
 
