@@ -312,13 +312,13 @@ ExitCode run(std::span<const std::string> args) {
     const workload::Corpus readable(request.cases[0].job->workload);
   }
   RunFolder folder = request.folder.open();
-  std::vector<CaseKey> keys;
-  for (const RunCase& one : request.cases) {
-    keys.push_back({.case_text = print(one.value), .rerun = rerun_of(request, one), .fabric = request.fabric});
-    if (one.job)
-      keys.back().workload_hash = [&w = one.job->workload] { return workload::hash(w, workload::Corpus(w)); };
-  }
-  const auto earlier = resume(folder, keys, here);
+  const auto key_of = [&](std::size_t k) {
+    const RunCase& one = request.cases[k];
+    CaseKey key{.case_text = print(one.value), .rerun = rerun_of(request, one), .fabric = request.fabric};
+    if (one.job) key.workload_hash = [&w = one.job->workload] { return workload::hash(w, workload::Corpus(w)); };
+    return key;
+  };
+  const auto earlier = resume(folder, request.cases.size(), key_of, here);
   return folder.run(rerun_line(request.args), [&] {
     try {
       return work(request, here, earlier, folder);
