@@ -154,6 +154,10 @@ TEST(ReportBenchmark, HasWhatCompareReads) {
   const auto whole = nlohmann::json::parse(benchmark_json(data_of({twice, hostile(), unchecked, check, twice})));
   EXPECT_EQ(whole["context"]["host_name"], "h");
   EXPECT_EQ(whole["context"]["num_cpus"], 2);
+  EXPECT_EQ(whole["context"]["library_build_type"], "debug");
+  Record optimized = twice;
+  optimized.environment.flags = "-O2 -g -DNDEBUG";
+  EXPECT_EQ(nlohmann::json::parse(benchmark_json(data_of({optimized})))["context"]["library_build_type"], "release");
   const auto& all = whole["benchmarks"];
   ASSERT_EQ(all.size(), 4u) << "a case that was not timed is none";
   for (const auto& b : all)
