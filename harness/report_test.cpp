@@ -18,6 +18,7 @@
 #include "harness/report_files.hpp"
 #include "harness/report_html.hpp"
 #include "harness/report_table.hpp"
+#include "harness/run_report.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 
@@ -243,6 +244,17 @@ TEST(Report, RunsOfOneCaseAreOneRow) {
   slowed[1].rerun += " --inject slow:rank=1,factor=3";
   EXPECT_NE(table_of(slowed).find("dp2 | slow:rank=1,factor=3"), text.npos) << "another measurement, another row";
   EXPECT_EQ(count(table_of(slowed), "dp2"), 2u);
+}
+
+TEST(RunReport, AnMfuAboveOneIsAFigureWithAWarning) {
+  Record record = measured("dp1", 1, 100);
+  EXPECT_EQ(mfu_warning(record), "");
+  record.figures.insert(record.figures.end(), {{"mfu", 1}, {"peak_flops_per_second", 180.4e9}});
+  EXPECT_EQ(mfu_warning(record), "");
+  record.figures[record.figures.size() - 2].second = 1.125;
+  EXPECT_EQ(mfu_warning(record),
+            "the MFU is 112.5 %: the measured peak, 180.4 GFLOP/s a rank, is below what the training reached");
+  EXPECT_NE(table_of(std::vector{record}).find("1      dp1"), std::string::npos) << "ranked like any other";
 }
 
 TEST(Report, NoLocaleChangesANumber) {

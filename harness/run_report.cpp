@@ -130,6 +130,14 @@ std::vector<Row> traffic(const Record& record) {
 
 }  // namespace
 
+std::string mfu_warning(const Record& record) {
+  const double mfu = figure_of(record, "mfu");
+  if (!(mfu > 1)) return "";
+  return fmt::format(
+      "the MFU is {:.1f} %: the measured peak, {:.1f} GFLOP/s a rank, is below what the training reached", 100 * mfu,
+      1e-9 * figure_of(record, "peak_flops_per_second"));
+}
+
 std::string digest_text(const std::string& digest, std::int64_t steps) {
   return digest + (steps == 1 ? " (step 1)" : fmt::format(" (steps 1 to {})", steps));
 }

@@ -278,6 +278,8 @@ ExitCode work(const Request& request, const Environment& here, std::span<const s
     if (!spans.empty() && !spans.front().steps.empty()) folder.add_trace(chrome_trace(spans));
     say(stdout,
         request.alone() ? report(record, request.cases[k].job->workload, measured.trained) : line_of(record, prefix));
+    if (const std::string warning = mfu_warning(record); !warning.empty())
+      say(stderr, printable(fmt::format("shardproof: warning: {}: {}\n", record.case_text, warning)));
     if (measured.code != ExitCode::pass)
       say(stderr, fmt::format("shardproof: {}rerun: {}\n", printable(measured.failure), record.rerun));
     if (record.verdict != Verdict::unsupported && !skipped) codes.push_back(measured.code);
