@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/held.hpp"
+#include "harness/options.hpp"
 #include "harness/text.hpp"
 #include "harness/tracks.hpp"
 
@@ -29,12 +31,20 @@ Rate kind_of_ranking(const ReportData& data, const Cases& ranked) {
 
 /// A case with its speeds over all its runs, which one line made.
 struct Ranked {
-  const ReportedCase* first;
+  Cases runs;
   Spread wall, replay;
-  std::int64_t runs;
 
+  const Record& record() const { return runs.front()->record; }
   const Spread& rate(Rate kind) const { return kind == Rate::wall ? wall : replay; }
 };
+
+/// NaN where one of them is.
+double median(std::vector<double> values) {
+  if (std::ranges::any_of(values, [](double v) { return std::isnan(v); })) return std::nan("");
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
 
 /// Between the median runs; quartiles are the outermost, so that runs that differ make a case hard to tell from others.
 Spread over_runs(const Cases& runs, Rate kind) {
@@ -46,11 +56,7 @@ Spread over_runs(const Cases& runs, Rate kind) {
     all.lower = std::min(all.lower, one.lower);
     all.upper = std::max(all.upper, one.upper);
   }
-  if (std::ranges::any_of(medians, [](double m) { return std::isnan(m); }))
-    return {std::nan(""), std::nan(""), std::nan("")};  // some run was not measured
-  std::ranges::sort(medians);
-  const std::size_t n = medians.size();
-  all.median = (medians[(n - 1) / 2] + medians[n / 2]) / 2;
+  all.median = median(std::move(medians));
   return all;
 }
 
@@ -60,10 +66,10 @@ std::vector<Ranked> pooled(const Cases& cases) {
     const auto same = [&](const ReportedCase* other) {
       return other->record.case_text == c->record.case_text && other->record.rerun == c->record.rerun;
     };
-    if (std::ranges::any_of(result, same, &Ranked::first)) continue;
+    if (std::ranges::any_of(result, same, [](const Ranked& r) { return r.runs.front(); })) continue;
     Cases runs;
     std::ranges::copy_if(cases, std::back_inserter(runs), same);
-    result.push_back({c, over_runs(runs, Rate::wall), over_runs(runs, Rate::replay), std::ssize(runs)});
+    result.push_back({runs, over_runs(runs, Rate::wall), over_runs(runs, Rate::replay)});
   }
   return result;
 }
@@ -85,23 +91,46 @@ std::string spread_text(const Spread& s) {
   return s.measured() ? fmt::format("{:.0f} ({:.0f} to {:.0f})", s.median, s.lower, s.upper) : "not measured";
 }
 
+/// The median of the runs, or "-" where one has none.
+template <class Figure>
+std::string percent_text(const Cases& runs, const Figure& figure) {
+  std::vector<double> values;
+  for (const ReportedCase* run : runs) values.push_back(figure(*run));
+  const double middle = median(std::move(values));
+  return std::isfinite(middle) ? fmt::format("{:.1f} %", 100 * middle) : "-";
+}
+
+/// Of the rank and the run that took most; "-" where the ledgers were not kept.
+std::string peak_memory_text(const Cases& runs) {
+  std::int64_t most = -1;
+  for (const ReportedCase* run : runs)
+    for (const Held& h : held(run->record, "memory_total_peak", "_bytes"))
+      for (const std::int64_t bytes : h.counted) most = std::max(most, bytes);
+  return most < 0 ? "-" : print_bytes(most);
+}
+
 std::string ranking(const ReportData& data, const Cases& cases) {
   const Rate kind = kind_of_ranking(data, cases);
   std::vector<Ranked> ranked = pooled(cases);
   std::ranges::stable_sort(ranked, std::greater(), [&](const Ranked& r) { return r.rate(kind).median; });
-  std::vector<std::vector<std::string>> rows = {
-      {"place", "strategy", "ranks", "device", "tokens/s wall (quartiles)", "tokens/s replay (quartiles)"}};
-  const bool repeated = std::ranges::any_of(ranked, [](const Ranked& r) { return r.runs > 1; });
+  const std::string of_kind = kind == Rate::wall ? "wall" : "replay", bubble = "bubble_" + of_kind + "_fraction";
+  std::vector<std::vector<std::string>> rows = {{"place", "strategy", "ranks", "device", "tokens/s wall (quartiles)",
+                                                 "tokens/s replay (quartiles)", "efficiency (" + of_kind + ")",
+                                                 "bubble (" + of_kind + ")", "peak memory of a rank"}};
+  const bool repeated = std::ranges::any_of(ranked, [](const Ranked& r) { return r.runs.size() > 1; });
   if (repeated) rows[0].emplace_back("runs");
   bool overlap = false;
   for (const Ranked& r : ranked) {
-    const Record& record = r.first->record;
+    const Record& record = r.record();
     const std::string place = places(ranked, r, kind);
     overlap = overlap || place.find('-') != place.npos;
     const std::string disturbed = shown_name(record).substr(record.case_text.size());
     rows.push_back({place, record.strategy + disturbed, fmt::format("{}", record.ranks), record.device,
-                    spread_text(r.wall), spread_text(r.replay)});
-    if (repeated) rows.back().push_back(fmt::format("{}", r.runs));
+                    spread_text(r.wall), spread_text(r.replay),
+                    percent_text(r.runs, [&](const ReportedCase& c) { return data.efficiency(c, kind).median; }),
+                    percent_text(r.runs, [&](const ReportedCase& c) { return figure_of(c.record, bubble); }),
+                    peak_memory_text(r.runs)});
+    if (repeated) rows.back().push_back(fmt::format("{}", r.runs.size()));
   }
   return table(rows) + (overlap ? "places such as 1-2: quartiles overlap, so these are indistinguishable\n" : "") +
          (repeated ? "several runs: the median one, and the outermost quartiles\n" : "");

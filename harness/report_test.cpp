@@ -227,6 +227,30 @@ TEST(ReportTable, MoreRanksThanProcessorsAreRankedByReplay) {
   EXPECT_NE(wall.find("(wall)"), wall.npos) << "kinds are never mixed";
 }
 
+TEST(ReportTable, EfficiencyAndBubbleAreOfTheKindThatRanks) {
+  std::vector one_two = {measured("dp1", 1, 100, 1, 100), measured("pp2", 2, 180, 1, 150)};
+  one_two[0].ledgers = {{"memory_total_peak_bytes", 5 << 20}};
+  one_two[1].ledgers = {{"rank0_memory_total_peak_bytes", 2 << 20}, {"rank1_memory_total_peak_bytes", 3 << 20}};
+  one_two[1].figures.insert(one_two[1].figures.end(),
+                            {{"bubble_wall_fraction", 0.25}, {"bubble_replay_fraction", 0.125}});
+  const std::string wall = table_of(one_two);
+  EXPECT_NE(wall.find("efficiency (wall)  bubble (wall)  peak memory of a rank\n"), wall.npos) << wall;
+  EXPECT_NE(wall.find("90.0 %             25.0 %         3.00 MiB\n"), wall.npos) << wall;
+  EXPECT_NE(wall.find("100.0 %            -              5.00 MiB\n"), wall.npos) << wall;
+  for (Record& r : one_two) r.environment.cores = 1;
+  const std::string replay = table_of(one_two);
+  EXPECT_NE(replay.find("efficiency (replay)  bubble (replay)  peak memory of a rank\n"), replay.npos) << replay;
+  EXPECT_NE(replay.find("75.0 %               12.5 %           3.00 MiB\n"), replay.npos) << replay;
+  one_two.erase(one_two.begin());
+  const std::string alone = table_of(one_two);
+  EXPECT_NE(alone.find("-                    12.5 %"), alone.npos) << "no one rank to compare with: " << alone;
+  one_two.push_back(one_two[0]);
+  one_two[1].ledgers[1].second = 4 << 20;
+  one_two[1].figures.back().second = 0.375;
+  const std::string twice = table_of(one_two);
+  EXPECT_NE(twice.find("25.0 %           4.00 MiB               2\n"), twice.npos) << twice;
+}
+
 TEST(Report, RunsOfOneCaseAreOneRow) {
   const std::vector<Record> runs = {measured("dp2", 2, 108), measured("tp2", 2, 110), measured("dp2", 2, 100),
                                     measured("dp2", 2, 104)};
