@@ -297,8 +297,7 @@ ExitCode run(std::span<const std::string> args) {
   Request request;
   if (!parse(args, request)) return ExitCode::pass;
   if (request.dry_run) {
-    for (const RunCase& one : request.cases)
-      say(stdout, printable(dry_run(one, environment().memory_bytes)) + (request.alone() ? "" : "\n"));
+    say(stdout, printable(dry_run(request.cases, environment().memory_bytes)));
     return std::ferror(stdout) ? ExitCode::write_failed : ExitCode::pass;
   }
   for (const RunCase& one : request.cases)
