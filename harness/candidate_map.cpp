@@ -43,14 +43,10 @@ class Parser {
     const ordered_json object = parse_object(text, origin_);
     Fields fields(object, origin_, findings_);
     if (fields.has("files")) files(fields);
-    if (fields.has("tensors")) {
+    if (fields.has("tensors"))
       for (const auto& [key, value] : fields.object("tensors").items()) tensor(key, value);
-      for (const auto& p : parameters_)
-        if (!seen_.contains(p.name)) report(fmt::format("\"tensors\" does not name \"{}\"", p.name));
-      overlaps();
-    } else {
-      map_.tensors = plain_map(parameters_).tensors;
-    }
+    map_.tensors.merge(plain_map(parameters_).tensors);  // those that it does not name
+    overlaps();
     fields.finish();
     throw_findings(findings_);
     return std::move(map_);

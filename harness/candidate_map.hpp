@@ -12,7 +12,8 @@
 // same. A source is a name, or an object: "from", then "transpose" (of a matrix), then the elements "range" [begin,
 // end) of "dim"; "file" is the index of the file that has it (left out: any, and copies in several files must be
 // equal). "shards" puts a part from each file together along that dim, "join" those of a list along the dim "along".
-// The same applies to the gradient and the states of the parameter. Without "tensors" all names are the oracle's.
+// The same applies to the gradient and the states of the parameter. A parameter that no key names has the oracle's
+// name.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ struct CandidateMap {
 CandidateMap plain_map(const std::vector<workload::Parameter>& parameters);
 
 /// Throws BadInput with every finding, one a line, each starting with `origin`: not JSON, unknown or doubled keys (with
-/// the nearest), a parameter that is named twice or not at all, a part of the candidate that is used twice.
+/// the nearest), a parameter that is named twice, a part of the candidate that is used twice.
 CandidateMap parse_candidate_map(std::string_view json_text, std::string_view origin,
                                  const std::vector<workload::Parameter>& parameters);
 

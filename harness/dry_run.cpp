@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/dry_run.hpp"
 
+#include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,31 +22,45 @@
 namespace shardproof::harness {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
+using Row = std::vector<std::string>;
+using Rows = std::vector<Row>;
 
-void add_memory(const TrainingJob& job, Rows& rows) {
+/// Of all ranks.
+struct MemoryForms {
   std::int64_t all = 0, rank_of_most = 0;
-  predict::RankForm most;
+  predict::RankForm most = {};
+};
+
+MemoryForms memory_forms(const TrainingJob& job) {
+  MemoryForms forms;
   for (std::int64_t r = 0; r < job.strategy.ranks(); ++r) {
     auto form = predict::rank_form(job.workload, job.strategy, static_cast<Rank>(r), predict::role_bytes(job.track),
                                    largest_batch(job.workload));
-    all += form.memory.total();
-    if (r > 0 && form.memory.total() <= most.memory.total()) continue;
-    most = std::move(form);
-    rank_of_most = r;
+    forms.all += form.memory.total();
+    if (r > 0 && form.memory.total() <= forms.most.memory.total()) continue;
+    forms.most = std::move(form);
+    forms.rank_of_most = r;
   }
-  const auto& memory = most.memory;
-  rows.push_back(
-      {fmt::format("memory of rank {}{}", rank_of_most, job.strategy.ranks() > 1 ? ", which holds most" : ""),
-       fmt::format("{}, at least", print_bytes(memory.total()))});
-  rows.push_back({"  parameter", print_bytes(memory.parameter)});
-  rows.push_back({"  gradient", print_bytes(memory.gradient)});
-  rows.push_back({"  optimizer_state", print_bytes(memory.optimizer_state)});
-  rows.push_back({"  saved", fmt::format("{} ({} in flight)", print_bytes(memory.saved),
-                                         most.microbatches_in_flight == 1
-                                             ? "1 microbatch"
-                                             : fmt::format("{} microbatches", most.microbatches_in_flight))});
-  if (job.strategy.ranks() > 1) rows.push_back({"memory of all ranks", fmt::format("{}, at least", print_bytes(all))});
+  return forms;
+}
+
+void add_memory(const TrainingJob& job, const MemoryForms& forms, Rows& rows) {
+  const auto& memory = forms.most.memory;
+  const auto bytes = predict::role_bytes(job.track);
+  const bool several = job.strategy.ranks() > 1;
+  const auto add = [&](const char* name, std::int64_t total, std::int64_t of_one) {
+    rows.push_back({name, fmt::format("{} ({} an element)", print_bytes(total), counted(of_one, "byte"))});
+  };
+  rows.push_back({fmt::format("memory of rank {}{}", forms.rank_of_most, several ? ", which holds most" : ""),
+                  fmt::format("{}, at least", print_bytes(memory.total()))});
+  add("  parameter", memory.parameter, bytes.parameter);
+  add("  gradient", memory.gradient, bytes.gradient);
+  add("  optimizer_state", memory.optimizer_state, bytes.state);
+  const std::int64_t in_flight = forms.most.microbatches_in_flight;
+  rows.push_back({"  saved", fmt::format("{} ({} in flight; {} an element, of masks {})", print_bytes(memory.saved),
+                                         in_flight == 1 ? "1 microbatch" : fmt::format("{} microbatches", in_flight),
+                                         counted(bytes.activation, "byte"), bytes.mask)});
+  if (several) rows.push_back({"memory of all ranks", fmt::format("{}, at least", print_bytes(forms.all))});
 }
 
 void add_device_memory(const TrainingJob& job, Rows& rows) {
@@ -65,44 +83,92 @@ std::string fits(const TrainingJob& job, std::int64_t machine_bytes) {
   }
 }
 
-void add_traffic(const TrainingJob& job, Rows& rows) {
-  std::map<std::string, std::int64_t> axes;
+using Axes = std::map<std::string, std::int64_t>;
+
+/// On the wire in a step, all ranks together.
+Axes traffic_bytes(const TrainingJob& job) {
+  Axes axes;
   for (const auto& [key, traffic] :
        predict::traffic(job.workload, job.strategy, job.track, largest_batch(job.workload)))
     axes[key.axis] += traffic.wire_bytes;
+  return axes;
+}
+
+void add_traffic(const Axes& axes, Rows& rows) {
   if (axes.empty()) return;
   rows.push_back({"traffic of a step, all ranks", ""});
   for (const auto& [axis, bytes] : axes) rows.push_back({"  " + axis, print_bytes(bytes)});
 }
 
-}  // namespace
+std::optional<double> bubble_overhead(const plan::Strategy& strategy) {
+  if (strategy.pp == 1) return std::nullopt;
+  return predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches);
+}
 
-std::string dry_run(const RunCase& one, std::int64_t machine_bytes) {
+void add_flops(const TrainingJob& job, Rows& rows) {
+  const auto batch = largest_batch(job.workload);
+  const bool published = predict::is_equation_7(job.workload);
+  rows.push_back({"model FLOPs of a step", fmt::format("{:.4g} ({})", predict::flops(job.workload, batch).total(),
+                                                       published ? "Korthikanti et al. 2022, eq. 7" : "from shapes")});
+  rows.push_back({"  with full recomputation",
+                  fmt::format("{:.4g} ({})", predict::flops_with_full_recomputation(job.workload, batch),
+                              published ? "Narayanan et al. 2021, eq. 3" : "from shapes")});
+}
+
+/// The case in full; and its ranks, parameters and memory of the rank that holds most, traffic and bubble.
+std::pair<std::string, Row> described(const RunCase& one, std::int64_t machine_bytes) {
   Rows rows = {{"case", print(one.value)}};
+  Row summary = {std::to_string(one.value.ranks)};
   if (!one.job) {
     rows.push_back({"refused", one.refusal});
-    return table(rows);
+    summary.emplace_back("refused");
+    return {table(rows), summary};
   }
   const TrainingJob& job = *one.job;
-  const auto& w = job.workload;
-  const auto& strategy = job.strategy;
-  const auto parameters = predict::parameter_count(w);
+  const auto parameters = predict::parameter_count(job.workload);
+  const MemoryForms forms = memory_forms(job);
+  const Axes axes = traffic_bytes(job);
+  const auto bubble = bubble_overhead(job.strategy);
   rows.push_back(
       {"parameters", fmt::format("{} ({:.1f} billion)", parameters, 1e-9 * static_cast<double>(parameters))});
-  add_memory(job, rows);
+  add_memory(job, forms, rows);
   add_device_memory(job, rows);
   rows.push_back({"fits here", fits(job, machine_bytes)});
-  add_traffic(job, rows);
-  if (const auto bubble = predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches);
-      bubble && strategy.pp > 1)
+  add_traffic(axes, rows);
+  if (bubble)
     rows.push_back({"bubble (formula)", fmt::format("{:.1f} % of the pipeline's time, {:.4g} of its ideal time",
                                                     100 * predict::bubble_fraction(*bubble), *bubble)});
-  const auto batch = largest_batch(w);
-  rows.push_back({"model FLOPs of a step",
-                  fmt::format("{:.4g} (Korthikanti et al. 2022, eq. 7)", predict::flops(w, batch).total())});
-  rows.push_back({"  with full recomputation", fmt::format("{:.4g} (Narayanan et al. 2021, eq. 3)",
-                                                           predict::flops_with_full_recomputation(w, batch))});
-  return table(rows);
+  add_flops(job, rows);
+
+  std::int64_t wire_bytes = 0;
+  for (const auto& [axis, bytes] : axes) wire_bytes += bytes;
+  summary.push_back(std::to_string(predict::count(job.workload, forms.most.holding).elements));
+  summary.push_back(print_bytes(forms.most.memory.total()));
+  summary.push_back(print_bytes(wire_bytes));
+  summary.push_back(bubble ? fmt::format("{:.1f} %", 100 * predict::bubble_fraction(*bubble)) : "-");
+  return {table(rows), summary};
+}
+
+}  // namespace
+
+std::string dry_run(std::span<const RunCase> cases, std::int64_t machine_bytes) {
+  const auto differ_by_more = [first = cases.front().value](const RunCase& one) {
+    const Case& v = one.value;
+    return std::tie(v.workload, v.settings, v.track) != std::tie(first.workload, first.settings, first.track);
+  };
+  const bool strategies = std::ranges::none_of(cases, differ_by_more);
+  Rows summary = {{strategies ? "strategy" : "case", "ranks", "parameters of a rank", "peak memory of a rank",
+                   "traffic of a step", "bubble"}};
+  std::string text;
+  for (const RunCase& one : cases) {
+    auto [all, row] = described(one, machine_bytes);
+    row.insert(row.begin(), strategies ? one.value.strategy : print(one.value));
+    summary.push_back(std::move(row));
+    text += all + (cases.size() > 1 ? "\n" : "");
+  }
+  if (cases.size() == 1) return text;
+  return text + "by formula: the rank that holds most (memory: at least), and the wire between all ranks\n" +
+         table(summary);
 }
 
 }  // namespace shardproof::harness

@@ -20,7 +20,7 @@ std::array<double, 3> quartiles(std::vector<double> values) {
 
 std::optional<std::array<double, 3>> tokens_per_second(const Trained& trained) {
   std::vector<double> rates;
-  for (std::size_t i = 1; i < trained.steps.size(); ++i)
+  for (std::size_t i = 1; i < std::min<std::size_t>(trained.steps.size(), 1 + most_recorded_steps); ++i)
     if (trained.steps[i].skipped == engine::Skipped::no)
       rates.push_back(static_cast<double>(trained.steps[i].tokens) / trained.seconds[i]);
   if (rates.empty()) return std::nullopt;

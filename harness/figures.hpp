@@ -15,7 +15,8 @@ namespace shardproof::harness {
 /// Lower quartile, median, upper quartile, between order statistics by linear interpolation. Precondition: not empty.
 std::array<double, 3> quartiles(std::vector<double> values);
 
-/// Valid tokens per second of the steps that were taken, but the first (which also warms up); none if there are none.
+/// Valid tokens per second of the steps that were taken, but the first (which also warms up), and of
+/// most_recorded_steps at most: those that are replayed. None if there are none.
 std::optional<std::array<double, 3>> tokens_per_second(const Trained& trained);
 
 /// Mean of the losses of the last (at most 100) steps that have one, weighted by their tokens.

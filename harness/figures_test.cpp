@@ -41,6 +41,16 @@ TEST(Throughput, LeavesOutTheFirstStepAndSkippedOnes) {
   EXPECT_FALSE(tokens_per_second(trained));
 }
 
+TEST(Throughput, IsOfTheStepsThatAreReplayed) {
+  const Trained trained{.steps = std::vector(1 + most_recorded_steps, step(100, 1.0)),
+                        .seconds = std::vector(1 + most_recorded_steps, 2.0),
+                        .ledgers = {},
+                        .forms = {}};
+  Trained longer = trained;
+  for (int k = 0; k < 100; ++k) longer.steps.push_back(step(100, 1.0)), longer.seconds.push_back(1.0);
+  EXPECT_EQ(tokens_per_second(longer), tokens_per_second(trained));
+}
+
 TEST(Learning, IsTheMeanOverTheTokensOfTheLastHundredSteps) {
   workload::Workload w = workload::load("tiny");
   w.corpus = "markov";

@@ -26,7 +26,8 @@ ordered_json context(const ReportData& data) {
   const Environment& e = data.environments().front();
   context["host_name"] = e.host;
   context["num_cpus"] = e.cores;
-  context["library_build_type"] = "release";
+  // Google Benchmark's two words: whether assertions are compiled in.
+  context["library_build_type"] = e.flags.find("-DNDEBUG") == e.flags.npos ? "debug" : "release";
   context["shardproof_version"] = e.version;
   context["shardproof_commit"] = e.commit + (e.dirty ? ", changed" : "");
   context["shardproof_processor"] = e.processor;

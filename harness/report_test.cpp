@@ -20,6 +20,7 @@
 #include "harness/report_files.hpp"
 #include "harness/report_html.hpp"
 #include "harness/report_table.hpp"
+#include "harness/run_report.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 
@@ -159,6 +160,10 @@ TEST(ReportBenchmark, HasWhatCompareReads) {
   const auto whole = nlohmann::json::parse(benchmark_json(data_of({twice, hostile(), unchecked, check, twice})));
   EXPECT_EQ(whole["context"]["host_name"], "h");
   EXPECT_EQ(whole["context"]["num_cpus"], 2);
+  EXPECT_EQ(whole["context"]["library_build_type"], "debug");
+  Record optimized = twice;
+  optimized.environment.flags = "-O2 -g -DNDEBUG";
+  EXPECT_EQ(nlohmann::json::parse(benchmark_json(data_of({optimized})))["context"]["library_build_type"], "release");
   const auto& all = whole["benchmarks"];
   ASSERT_EQ(all.size(), 4u) << "a case that was not timed is none";
   for (const auto& b : all)
@@ -295,6 +300,30 @@ TEST(ReportTable, MoreRanksThanProcessorsAreRankedByReplay) {
   EXPECT_NE(wall.find("(wall)"), wall.npos) << "kinds are never mixed";
 }
 
+TEST(ReportTable, EfficiencyAndBubbleAreOfTheKindThatRanks) {
+  std::vector one_two = {measured("dp1", 1, 100, 1, 100), measured("pp2", 2, 180, 1, 150)};
+  one_two[0].ledgers = {{"memory_total_peak_bytes", 5 << 20}};
+  one_two[1].ledgers = {{"rank0_memory_total_peak_bytes", 2 << 20}, {"rank1_memory_total_peak_bytes", 3 << 20}};
+  one_two[1].figures.insert(one_two[1].figures.end(),
+                            {{"bubble_wall_fraction", 0.25}, {"bubble_replay_fraction", 0.125}});
+  const std::string wall = table_of(one_two);
+  EXPECT_NE(wall.find("efficiency (wall)  bubble (wall)  peak memory of a rank\n"), wall.npos) << wall;
+  EXPECT_NE(wall.find("90.0 %             25.0 %         3.00 MiB\n"), wall.npos) << wall;
+  EXPECT_NE(wall.find("100.0 %            -              5.00 MiB\n"), wall.npos) << wall;
+  for (Record& r : one_two) r.environment.cores = 1;
+  const std::string replay = table_of(one_two);
+  EXPECT_NE(replay.find("efficiency (replay)  bubble (replay)  peak memory of a rank\n"), replay.npos) << replay;
+  EXPECT_NE(replay.find("75.0 %               12.5 %           3.00 MiB\n"), replay.npos) << replay;
+  one_two.erase(one_two.begin());
+  const std::string alone = table_of(one_two);
+  EXPECT_NE(alone.find("-                    12.5 %"), alone.npos) << "no one rank to compare with: " << alone;
+  one_two.push_back(one_two[0]);
+  one_two[1].ledgers[1].second = 4 << 20;
+  one_two[1].figures.back().second = 0.375;
+  const std::string twice = table_of(one_two);
+  EXPECT_NE(twice.find("25.0 %           4.00 MiB               2\n"), twice.npos) << twice;
+}
+
 TEST(Report, RunsOfOneCaseAreOneRow) {
   const std::vector<Record> runs = {measured("dp2", 2, 108), measured("tp2", 2, 110), measured("dp2", 2, 100),
                                     measured("dp2", 2, 104)};
@@ -312,6 +341,17 @@ TEST(Report, RunsOfOneCaseAreOneRow) {
   slowed[1].rerun += " --inject slow:rank=1,factor=3";
   EXPECT_NE(table_of(slowed).find("dp2 | slow:rank=1,factor=3"), text.npos) << "another measurement, another row";
   EXPECT_EQ(count(table_of(slowed), "dp2"), 2u);
+}
+
+TEST(RunReport, AnMfuAboveOneIsAFigureWithAWarning) {
+  Record record = measured("dp1", 1, 100);
+  EXPECT_EQ(mfu_warning(record), "");
+  record.figures.insert(record.figures.end(), {{"mfu", 1}, {"peak_flops_per_second", 180.4e9}});
+  EXPECT_EQ(mfu_warning(record), "");
+  record.figures[record.figures.size() - 2].second = 1.125;
+  EXPECT_EQ(mfu_warning(record),
+            "the MFU is 112.5 %: the measured peak, 180.4 GFLOP/s a rank, is below what the training reached");
+  EXPECT_NE(table_of(std::vector{record}).find("1      dp1"), std::string::npos) << "ranked like any other";
 }
 
 TEST(Report, NoLocaleChangesANumber) {

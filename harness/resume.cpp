@@ -45,11 +45,14 @@ std::string FolderOptions::resuming_line(std::span<const std::string> args, cons
   return rerun_line(words);
 }
 
-std::vector<std::optional<Record>> resume(RunFolder& folder, std::span<const CaseKey> cases,
+std::vector<std::optional<Record>> resume(RunFolder& folder, std::size_t count,
+                                          const std::function<CaseKey(std::size_t)>& key_of,
                                           const Environment& environment) {
-  std::vector<std::optional<Record>> result(cases.size());
+  std::vector<std::optional<Record>> result(count);
   const std::vector<Record>& earlier = folder.earlier();
   if (earlier.empty()) return result;
+  std::vector<CaseKey> cases;
+  for (std::size_t k = 0; k < count; ++k) cases.push_back(key_of(k));
   const std::string records = (folder.path() / "records.jsonl").string();
   std::vector<std::size_t> kept;
   for (std::size_t i = 0; i < earlier.size(); ++i) {

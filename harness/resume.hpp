@@ -46,10 +46,12 @@ struct CaseKey {
   std::optional<Fabric> fabric = {};
 };
 
-/// The record that each case has in the folder already. Only what need not run again stays there: what passed, was
-/// refused, or was not to be judged. Throws BadInput, and the folder is as it was, where it holds records of other
-/// cases, of files that have changed since, or of another environment; WriteError.
-std::vector<std::optional<Record>> resume(RunFolder& folder, std::span<const CaseKey> cases,
+/// The record that each of so many cases has in the folder already. Only what need not run again stays there: what
+/// passed, was refused, or was not to be judged. `key_of` is asked only where the folder holds a record. Throws
+/// BadInput, and the folder is as it was, where it holds records of other cases, of files that have changed since, or
+/// of another environment; WriteError.
+std::vector<std::optional<Record>> resume(RunFolder& folder, std::size_t cases,
+                                          const std::function<CaseKey(std::size_t)>& key_of,
                                           const Environment& environment);
 
 }  // namespace shardproof::harness

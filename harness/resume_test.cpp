@@ -24,6 +24,11 @@ class ResumeTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
+  static std::vector<std::optional<Record>> resumed(RunFolder& folder, std::span<const CaseKey> keys,
+                                                    const Environment& environment) {
+    return resume(
+        folder, keys.size(), [&](std::size_t k) { return keys[k]; }, environment);
+  }
   static CaseKey key(const std::string& name) {
     return {.case_text = name + " | dp1 | 1 rank | exact | cpu | threads", .rerun = "shardproof run " + name};
   }
@@ -61,7 +66,7 @@ class ResumeTest : public testing::Test {
   std::string refusal(std::span<const CaseKey> keys, const Environment& environment) const {
     try {
       RunFolder folder(folder_, Existing::resume);
-      resume(folder, keys, environment);
+      resumed(folder, keys, environment);
     } catch (const BadInput& error) {
       return error.what();
     }
@@ -79,7 +84,7 @@ TEST_F(ResumeTest, WhatPassedOrWasRefusedStaysWithItsTraces) {
   {
     RunFolder folder(folder_, Existing::resume);
     std::vector<std::string> there;
-    const auto earlier = resume(folder, keys_, here_);
+    const auto earlier = resumed(folder, keys_, here_);
     ASSERT_EQ(earlier.size(), keys_.size());
     for (std::size_t k = 0; k < keys_.size(); ++k) {
       if (!earlier[k]) continue;
@@ -110,7 +115,7 @@ TEST_F(ResumeTest, ReportsAreOfAllRecords) {
   }
   {
     RunFolder folder(folder_, Existing::resume);
-    const auto earlier = resume(folder, keys_, here_);
+    const auto earlier = resumed(folder, keys_, here_);
     EXPECT_FALSE(fs::exists(folder_ / "summary.json")) << "the run has not ended";
     folder.run("shardproof run again", [&] {
       folder.add(record("failed", Verdict::pass));
@@ -131,7 +136,7 @@ TEST_F(ResumeTest, ACaseThatComesUpTwiceNeedsTwoRecords) {
   }
   RunFolder folder(folder_, Existing::resume);
   const std::vector<CaseKey> twice = {key("passed"), key("passed")};
-  const auto earlier = resume(folder, twice, here_);
+  const auto earlier = resumed(folder, twice, here_);
   EXPECT_TRUE(earlier[0]);
   EXPECT_FALSE(earlier[1]);
 }
@@ -144,14 +149,15 @@ TEST_F(ResumeTest, WhatMetNoCallIsTriedAgain) {
     folder.add(unmet);
   }
   RunFolder folder(folder_, Existing::resume);
-  EXPECT_FALSE(resume(folder, std::vector{key("unjudged")}, here_)[0]);
+  EXPECT_FALSE(resumed(folder, std::vector{key("unjudged")}, here_)[0]);
 }
 
 TEST_F(ResumeTest, WhereNothingIsARunBegins) {
   for (const bool interrupted : {false, true}) {
     if (interrupted) RunFolder(folder_, Existing::refuse);  // before its first record
     RunFolder folder(folder_, Existing::resume);
-    EXPECT_FALSE(resume(folder, keys_, here_)[0]);
+    const auto no_key = [](std::size_t) -> CaseKey { throw InternalError("nothing is compared with it"); };
+    EXPECT_FALSE(resume(folder, 3, no_key, here_)[2]);
     folder.add(record("new", Verdict::pass));
     EXPECT_EQ(cases_there(), std::vector<std::string>{"new"});
     fs::remove_all(folder_);
@@ -162,7 +168,7 @@ TEST_F(ResumeTest, ARecordThatWasCutOffIsNone) {
   stopped_run();
   std::ofstream(folder_ / "records.jsonl", std::ios::app) << to_json(record("new", Verdict::pass)).substr(0, 99);
   RunFolder folder(folder_, Existing::resume);
-  EXPECT_FALSE(resume(folder, keys_, here_)[0]);
+  EXPECT_FALSE(resumed(folder, keys_, here_)[0]);
   EXPECT_EQ(cases_there().size(), 3u);
 }
 

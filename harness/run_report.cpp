@@ -20,8 +20,9 @@ using Row = std::vector<std::string>;
 Row throughput(const Trained& trained) {
   const auto rate = tokens_per_second(trained);
   if (!rate) return {"throughput", "not measured: no step was taken after the first"};
-  return {"throughput", fmt::format("{:.0f} tokens/s (wall, quartiles {:.0f} to {:.0f}, {} steps after the first)",
-                                    (*rate)[1], (*rate)[0], (*rate)[2], trained.steps.size() - 1)};
+  return {"throughput",
+          fmt::format("{:.0f} tokens/s (wall, quartiles {:.0f} to {:.0f}, steps 2 to {})", (*rate)[1], (*rate)[0],
+                      (*rate)[2], std::min(std::ssize(trained.steps), 1 + most_recorded_steps))};
 }
 
 /// Nothing unless it was measured.
@@ -49,10 +50,10 @@ std::vector<Row> timing(const Record& record) {
   if (record.ranks > 1)
     rows.push_back(
         {"replay", fmt::format("{:.0f} tokens/s (quartiles {:.0f} to {:.0f}) where each rank has a device, of "
-                               "{:.0f} operations of at most {} steps with {}{}; {:.2f} of the wall's time",
+                               "{:.0f} operations of the same steps with {}{}; {:.2f} of the wall's time",
                                of("tokens_per_second_replay_median"), of("tokens_per_second_replay_lower_quartile"),
                                of("tokens_per_second_replay_upper_quartile"), of("replay_operations"),
-                               most_recorded_steps, of("replay_processor_time") == 1 ? "processor time" : "wall time",
+                               of("replay_processor_time") == 1 ? "processor time" : "wall time",
                                over_text(record.fabric), of("replay_over_wall"))});
   std::string bubble;
   for (const std::string kind : {"formula", "replay", "wall"}) {
@@ -128,6 +129,14 @@ std::vector<Row> traffic(const Record& record) {
 }
 
 }  // namespace
+
+std::string mfu_warning(const Record& record) {
+  const double mfu = figure_of(record, "mfu");
+  if (!(mfu > 1)) return "";
+  return fmt::format(
+      "the MFU is {:.1f} %: the measured peak, {:.1f} GFLOP/s a rank, is below what the training reached", 100 * mfu,
+      1e-9 * figure_of(record, "peak_flops_per_second"));
+}
 
 std::string digest_text(const std::string& digest, std::int64_t steps) {
   return digest + (steps == 1 ? " (step 1)" : fmt::format(" (steps 1 to {})", steps));

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Speed. Kernels on one core and collectives over threads: median and spread (standard deviation, coefficient of variation)
 # over repetitions. What recording adds to a step, and training on two ranks against its twin: the median of interleaved
-# pairs with its interval. Arguments go to bench_kernels, which then runs alone: scripts/bench.sh --benchmark_filter=matmul
+# pairs with its interval.
+#   scripts/bench.sh [OPTION...]    options go to bench_kernels, which then runs alone: --benchmark_filter=matmul
 set -euo pipefail
+. "$(dirname "$0")/help.sh"
 cd "$(dirname "$0")/.."
 scripts/install.sh run
 scripts/build.sh cpu bench_kernels bench_collectives bench_recording shardproof

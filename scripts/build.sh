@@ -3,6 +3,7 @@
 # Configures and builds one preset of CMakePresets.json under build/PRESET.
 #   scripts/build.sh PRESET [TARGET...]    default: every target
 set -euo pipefail
+. "$(dirname "$0")/help.sh"
 cd "$(dirname "$0")/.."
 preset=${1:?which preset: cpu, cuda, asan or tsan}
 shift

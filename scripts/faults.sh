@@ -6,6 +6,7 @@
 # run time. The copy must pass the suite while none is chosen. Ends non-zero if a fault survives, or is caught by another
 # observable than suites/faults.json expects.
 set -euo pipefail
+. "$(dirname "$0")/help.sh"
 cd "$(dirname "$0")/.."
 tree=$PWD/build/faults/tree
 /usr/bin/python3 scripts/faults.py copy "$tree"

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Formats every C++ and CUDA source; with --check, only names those that are not formatted, and fails if there are any.
+#   scripts/format.sh [--check]
 set -euo pipefail
+. "$(dirname "$0")/help.sh"
 cd "$(dirname "$0")/.."
 mapfile -t files < <(find kernels suites reference impl harness scripts -name '*.[hc]pp' -o -name '*.cu' -o -name '*.cuh')
 if [[ ${1:-} == --check ]]; then

@@ -4,6 +4,7 @@
 # nothing when nothing is missing.
 #   scripts/install.sh [run|test|nightly]    what building and running, testing, the nightly checks need (default: test)
 set -euo pipefail
+. "$(dirname "$0")/help.sh"
 
 run="g++ cmake ninja-build ccache libopenblas-dev libdnnl-dev libcli11-dev libfmt-dev nlohmann-json3-dev libssl-dev
   libgtest-dev libbenchmark-dev python3 python3-numpy"

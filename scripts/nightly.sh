@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The long checks, and those that read clocks: every case of the suites, every planted fault, 1,000 flipped bits, random
 # strategies for SHARDPROOF_SOAK (30m), all tests under both sanitizers, one digest from three compilers' builds, long
-# runs, pipelines beside theory. Prints a table and fails if a stage did. Arguments name the stages to run:
-# scripts/nightly.sh faults soak
+# runs, pipelines beside theory. Prints a table and fails if a stage did.
+#   scripts/nightly.sh [STAGE...]    only these stages: faults soak
 set -uo pipefail
+. "$(dirname "$0")/help.sh"
 cd "$(dirname "$0")/.."
 . scripts/stage.sh
 stages_wanted "$@"

@@ -6,10 +6,7 @@
 # the suite `smoke` on the same text: 1, 2 and 4 ranks, compared. With --workload or --suite: that alone, on its corpus.
 # The exit code is the job's.
 set -euo pipefail
-if [[ ${1:-} == -h || ${1:-} == --help ]]; then
-  sed -n '3,7s/^# *//p' "$0"
-  exit
-fi
+. "$(dirname "$0")/help.sh"
 file=
 if [[ $# -gt 0 && $1 != -* ]]; then
   file=$(realpath -m -- "$1")

@@ -4,6 +4,7 @@
 # header stands for the source of its name), or on all of them. Needs `scripts/build.sh cpu` before it.
 #   scripts/tidy.sh [REVISION|--all]    default: HEAD~1
 set -euo pipefail
+. "$(dirname "$0")/help.sh"
 cd "$(dirname "$0")/.."
 base=${1:-HEAD~1}
 commands=build/cpu/compile_commands.json

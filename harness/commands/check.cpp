@@ -270,12 +270,13 @@ ExitCode run(std::span<const std::string> args) {
   }
   const Environment here = environment();
   RunFolder folder = request.folder.open();
-  std::vector<CaseKey> keys;
-  for (const Selected& s : request.cases)
-    keys.push_back({.case_text = print(*s.value),
-                    .rerun = rerun_of(*s.value, s.entry->shows, request.options),
-                    .workload_hash = [value = s.value] { return workload_hash_of(*value); }});
-  const auto earlier = resume(folder, keys, here);
+  const auto key_of = [&](std::size_t k) {
+    const Selected& s = request.cases[k];
+    return CaseKey{.case_text = print(*s.value),
+                   .rerun = rerun_of(*s.value, s.entry->shows, request.options),
+                   .workload_hash = [value = s.value] { return workload_hash_of(*value); }};
+  };
+  const auto earlier = resume(folder, request.cases.size(), key_of, here);
   return folder.run(rerun_line(request.args), [&] { return work(request, here, earlier, folder); });
 }
 

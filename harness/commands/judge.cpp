@@ -37,8 +37,8 @@ Elements are F64, F32, F16 or BF16. A map says where else they are:
                "blocks.*.mlp.up.weight": {"from": "h.*.mlp.c_fc.weight", "transpose": true, "shards": 0},
                "blocks.*.attention.query.bias": {"from": "h.*.attn.c_attn.bias", "dim": 0, "range": [0, 24]},
                "blocks.*.attention.key.bias": {"join": ["h.*.key.0", {"from": "h.*.key.1", "file": 1}], "along": 0}}}
-"tensors" names every parameter once. Order: transpose, then range, then the parts together. A tensor that several
-files hold must be equal in all.
+A parameter that "tensors" does not name has the oracle's name. Order: transpose, then range, then the parts together.
+A tensor that several files hold must be equal in all.
 
 A bound is 8 (e + u max|tensor|), with e the oracle's yardstick and u the unit roundoff of the precision. Parameters
 are judged by the update alone: the optimizer in double, applied to the candidate's own gradients.

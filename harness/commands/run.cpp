@@ -278,6 +278,8 @@ ExitCode work(const Request& request, const Environment& here, std::span<const s
     if (!spans.empty() && !spans.front().steps.empty()) folder.add_trace(chrome_trace(spans));
     say(stdout,
         request.alone() ? report(record, request.cases[k].job->workload, measured.trained) : line_of(record, prefix));
+    if (const std::string warning = mfu_warning(record); !warning.empty())
+      say(stderr, printable(fmt::format("shardproof: warning: {}: {}\n", record.case_text, warning)));
     if (measured.code != ExitCode::pass)
       say(stderr, fmt::format("shardproof: {}rerun: {}\n", printable(measured.failure), record.rerun));
     if (record.verdict != Verdict::unsupported && !skipped) codes.push_back(measured.code);
@@ -295,8 +297,7 @@ ExitCode run(std::span<const std::string> args) {
   Request request;
   if (!parse(args, request)) return ExitCode::pass;
   if (request.dry_run) {
-    for (const RunCase& one : request.cases)
-      say(stdout, printable(dry_run(one, environment().memory_bytes)) + (request.alone() ? "" : "\n"));
+    say(stdout, printable(dry_run(request.cases, environment().memory_bytes)));
     return std::ferror(stdout) ? ExitCode::write_failed : ExitCode::pass;
   }
   for (const RunCase& one : request.cases)
@@ -312,13 +313,13 @@ ExitCode run(std::span<const std::string> args) {
     const workload::Corpus readable(request.cases[0].job->workload);
   }
   RunFolder folder = request.folder.open();
-  std::vector<CaseKey> keys;
-  for (const RunCase& one : request.cases) {
-    keys.push_back({.case_text = print(one.value), .rerun = rerun_of(request, one), .fabric = request.fabric});
-    if (one.job)
-      keys.back().workload_hash = [&w = one.job->workload] { return workload::hash(w, workload::Corpus(w)); };
-  }
-  const auto earlier = resume(folder, keys, here);
+  const auto key_of = [&](std::size_t k) {
+    const RunCase& one = request.cases[k];
+    CaseKey key{.case_text = print(one.value), .rerun = rerun_of(request, one), .fabric = request.fabric};
+    if (one.job) key.workload_hash = [&w = one.job->workload] { return workload::hash(w, workload::Corpus(w)); };
+    return key;
+  };
+  const auto earlier = resume(folder, request.cases.size(), key_of, here);
   return folder.run(rerun_line(request.args), [&] {
     try {
       return work(request, here, earlier, folder);

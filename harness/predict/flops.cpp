@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/predict/flops.hpp"
 
+#include <cmath>
 #include <string>
 
 namespace shardproof::predict {
 
 Flops flops(const workload::Workload& workload, std::int64_t samples) {
   return flops(workload, whole(workload), samples);
+}
+
+bool is_equation_7(const workload::Workload& workload) {
+  const auto d = [](std::int64_t size) { return static_cast<double>(size); };
+  const double l = d(workload.layers), s = d(workload.sequence), h = d(workload.hidden), v = d(workload.vocab);
+  const double equation_7 = 72 * l * s * h * h * (1 + s / (6 * h) + v / (12 * h * l));
+  return std::fabs(flops(workload, 1).total() - equation_7) <= 1e-12 * equation_7;  // 6 l + 2 sums and 10 operations
 }
 
 double flops_with_full_recomputation(const workload::Workload& workload, std::int64_t samples) {

@@ -23,9 +23,11 @@ struct Flops {
   double hardware(Track track) const { return total() + (track == Track::exact ? 2 : 1) * scores_again; }
 };
 
-/// Of a step over `samples`; microbatches do not matter. Without frozen weights, kv_heads = heads and mlp_hidden = 4
-/// hidden the total is 72 B l s h^2 (1 + s/6h + v/12hl): their eq. (7).
+/// Of a step over `samples`; microbatches do not matter.
 Flops flops(const workload::Workload& workload, std::int64_t samples);
+/// Whether the total is 72 B l s h^2 (1 + s/6h + v/12hl), their eq. (7): without frozen weights, with kv_heads = heads
+/// and mlp_hidden = 4 hidden it is.
+bool is_equation_7(const workload::Workload& workload);
 /// With every block's forward computed again in its backward: Narayanan et al. 2021, eq. (3) where eq. (7) holds.
 double flops_with_full_recomputation(const workload::Workload& workload, std::int64_t samples);
 /// Of the part that a rank holds. Keys and values of a head that several tensor ranks hold are computed by each, and so

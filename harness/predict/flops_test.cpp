@@ -58,6 +58,23 @@ TEST(PredictedFlops, CountASharedBlockAtBothSites) {
   EXPECT_EQ(flops(small(), 4).total() - flops(w, 4).total(), 2 * linear(4, 6, 6));
 }
 
+TEST(PredictedFlops, AreEquation7WhereAllHeadsAreFullAndTheMlpIsFourTimesAsWide) {
+  Workload w = small();
+  w.kv_heads = 3, w.mlp_hidden = 24;
+  EXPECT_TRUE(is_equation_7(w));
+  EXPECT_TRUE(is_equation_7(workload::load("megatron-1t")));
+  const auto but = [&](auto change) {
+    Workload other = w;
+    change(other);
+    return is_equation_7(other);
+  };
+  EXPECT_FALSE(but([](Workload& o) { o.kv_heads = 1; }));
+  EXPECT_FALSE(but([](Workload& o) { o.mlp_hidden = 25; }));
+  EXPECT_FALSE(but([](Workload& o) { o.frozen = {"blocks.1.attention.key.weight"}; }));
+  EXPECT_TRUE(but([](Workload& o) { o.frozen = {"*.bias"}; }));
+  EXPECT_TRUE(but([](Workload& o) { o.tied_head = false, o.shared_block = {0, 1}, o.unused = {7}; }));
+}
+
 TEST(PredictedFlops, AreNoneWithoutSamples) { EXPECT_EQ(flops(small(), 0).total(), 0); }
 
 }  // namespace

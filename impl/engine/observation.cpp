@@ -65,7 +65,11 @@ constexpr Observed scalar_kinds[scalar_words] = {Observed::loss, Observed::loss,
 class Gathering {
  public:
   Gathering(const Observer& observer, ParameterStore& store, std::int64_t step, bool everything)
-      : o_(observer), store_(store), step_(step), everything_(everything) {}
+      : o_(observer),
+        store_(store),
+        step_(step),
+        everything_(everything),
+        device_({.rank = self(), .poison = observer.queue.device().poison()}) {}
 
   /// What a rank holds, in the order in which it is sent.
   std::vector<Copy> copies_of(const plan::Place& place) const {
@@ -112,7 +116,8 @@ class Gathering {
       auto copies = r == 0 ? own_copies() : copies_of(place);
       for (auto& copy : copies) {
         if (r != 0) copy.tensor = received(copy, place);
-        by_tensor_[{copy.kind, copy.name}].push_back({place, copy.layout, fetch_values(o_.queue, copy.tensor)});
+        Queue& queue = r == 0 ? o_.queue : queue_;
+        by_tensor_[{copy.kind, copy.name}].push_back({place, copy.layout, fetch_values(queue, copy.tensor)});
       }
     }
     delivered();
@@ -137,10 +142,10 @@ class Gathering {
   Rank self() const { return o_.queue.device().rank(); }
   plan::Place place_of(Rank rank) const { return plan::place_of(o_.plan.mesh, rank); }
 
-  Tensor received(const Copy& copy, const plan::Place& from) const {
+  Tensor received(const Copy& copy, const plan::Place& from) {
     const Dtype dtype = copy.kind == Observed::state ? state_of(o_.track) : scalar_of(o_.track);
-    Tensor tensor(o_.queue, {copy.name, dtype, copy.layout->held_dims(from.tp), Category::communication});
-    o_.world.receive(o_.queue, tensor, static_cast<std::int64_t>(from.rank), "observe");
+    Tensor tensor(queue_, {copy.name, dtype, copy.layout->held_dims(from.tp), Category::communication});
+    o_.world.receive(queue_, tensor, static_cast<std::int64_t>(from.rank), "observe");
     return tensor;
   }
 
@@ -193,6 +198,8 @@ class Gathering {
   ParameterStore& store_;
   std::int64_t step_;
   bool everything_;
+  Device device_;  // for what is received: it is no part of the training, nor of its device's limit
+  ImmediateQueue queue_{device_};
   std::map<std::pair<Observed, std::string>, std::vector<Held>> by_tensor_;
 };
 

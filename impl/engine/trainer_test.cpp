@@ -105,6 +105,28 @@ TEST(Trainer, TheNextStepWritesNothingThatIsStillObserved) {
                    {.threads = {.send_depth = 1000, .injections = {"delay:rank=0,kind=receive,purpose=observe"}}});
 }
 
+TEST(Trainer, WhatIsObservedIsNotChargedToTheTraining) {
+  // Short samples: the other rank's parameters, gradients and states are more than all else that rank 0 has at its
+  // peak.
+  const auto w = tiny({"hidden=96", "sequence=2", "batch=2"});
+  const workload::Corpus corpus(w);
+  const auto peak_of = [&](bool observes, std::int64_t limit) {
+    std::int64_t peak = 0;
+    on_ranks(w, Track::exact, "dp2",
+             [&](RankRun& run) {
+               for (std::int64_t t = 1; t <= 2; ++t) {
+                 run.trainer.step(workload::batch(w, corpus, t));
+                 if (observes) run.trainer.observe();
+               }
+               if (run.first()) peak = run.device.memory().peak_total();
+             },
+             {.memory_limit_bytes = limit});
+    return peak;
+  };
+  const auto peak = peak_of(false, MemoryLedger::unlimited);
+  EXPECT_EQ(peak_of(true, peak), peak);
+}
+
 TEST(Trainer, TiledAttentionChangesNoBit) {
   for (const std::string layout : {"dp1", "dp2 microbatches=3", "pp2 schedule=gpipe microbatches=2", "tp3", "tp4 pp2"})
     expect_same_bits(tiny(everything), layout + " attention=tiled", 2);

@@ -41,6 +41,12 @@ std::string cause(int error) { return std::generic_category().message(error); }
   throw WriteError("cannot write '" + path.string() + "': " + cause(error));
 }
 
+/// What stands at a path where no file does; "" for a file.
+std::string no_file(mode_t mode) {
+  if (S_ISREG(mode)) return "";
+  return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 bool write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const auto count = ::write(file, bytes.data(), bytes.size());
@@ -55,14 +61,15 @@ bool write_all(int file, std::span<const std::byte> bytes) {
 
 std::string read_file(const fs::path& path, std::uintmax_t limit_bytes) {
   const auto refuse = [&](const std::string& why) { throw BadInput("cannot read '" + path.string() + "': " + why); };
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: opening a pipe waits for its writer otherwise.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
   if (file.number() < 0 || ::fstat(file.number(), &status) != 0) refuse(cause(errno));
-  if (S_ISDIR(status.st_mode)) refuse("it is a folder");
+  if (const std::string what = no_file(status.st_mode); !what.empty()) refuse("it is " + what + ", not a file");
   const auto too_long = "it is longer than " + std::to_string(limit_bytes) + " bytes";
   if (std::cmp_greater(status.st_size, limit_bytes)) refuse(too_long);
 
-  // Pipes have no size beforehand; files may grow while they are read.
+  // Files of /proc have no size beforehand; others may grow while they are read.
   std::string bytes;
   bytes.resize(static_cast<std::size_t>(status.st_size) + 1);
   std::size_t size = 0;

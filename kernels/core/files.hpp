@@ -10,7 +10,7 @@
 
 namespace shardproof {
 
-/// The whole file as bytes. Throws BadInput naming path and cause (missing, a folder, unreadable, above limit_bytes).
+/// The whole file as bytes. Throws BadInput naming path and cause (missing, no file, unreadable, above limit_bytes).
 std::string read_file(const std::filesystem::path& path, std::uintmax_t limit_bytes = std::uintmax_t{1} << 40);
 
 /// Writes path so that it appears whole or not at all: a temporary file beside it, flushed to disk, then renamed.

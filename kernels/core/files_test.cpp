@@ -134,15 +134,29 @@ TEST(Files, SaysWhyItCannotRead) {
   EXPECT_EQ(message_of<BadInput>([&] { read_file(missing); }),
             "cannot read '" + missing.string() + "': No such file or directory");
   EXPECT_EQ(message_of<BadInput>([&] { read_file(folder.path()); }),
-            "cannot read '" + folder.path().string() + "': it is a folder");
+            "cannot read '" + folder.path().string() + "': it is a folder, not a file");
   write_file(folder / "a", "12345");
   EXPECT_EQ(read_file(folder / "a", 5), "12345");
   EXPECT_EQ(message_of<BadInput>([&] { read_file(folder / "a", 4); }),
             "cannot read '" + (folder / "a").string() + "': it is longer than 4 bytes");
   // Without a size beforehand the limit holds all the same.
-  EXPECT_EQ(message_of<BadInput>([&] { read_file("/dev/zero", 10000); }),
-            "cannot read '/dev/zero': it is longer than 10000 bytes");
   EXPECT_GT(read_file("/proc/self/maps").size(), 0u);
+  EXPECT_EQ(message_of<BadInput>([&] { read_file("/proc/self/maps", 10); }),
+            "cannot read '/proc/self/maps': it is longer than 10 bytes");
+}
+
+// A pipe that nobody writes to would be waited for without end, and a device may have none.
+TEST(Files, WhatIsNoFileIsRefusedAtOnce) {
+  const testing::Folder folder;
+  const auto pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  EXPECT_EQ(message_of<BadInput>([&] { read_file(pipe); }),
+            "cannot read '" + pipe.string() + "': it is a pipe, not a file");
+  for (const std::string device : {"/dev/zero", "/dev/null"})
+    EXPECT_EQ(message_of<BadInput>([&] { read_file(device); }),
+              "cannot read '" + device + "': it is a device, not a file");
+  fs::create_symlink(pipe, folder / "link");
+  EXPECT_NE(message_of<BadInput>([&] { read_file(folder / "link"); }).find("it is a pipe"), std::string::npos);
 }
 
 }  // namespace

@@ -69,6 +69,33 @@ class BadWorkloads(Cli):
         self.write("w.json", json.dumps({"corpus": "short.txt"}))
         self.expect(USAGE, "validate", "w.json", says="short.txt")
 
+    def test_what_is_no_file_is_refused_at_once(self):
+        # No one writes to the pipe: reading it would never end. An extension says what a file is to be.
+        (self.folder / "folder.json").mkdir()
+        os.mkfifo(self.folder / "pipe.json")
+        for suffix in ["jsonl", "safetensors"]:
+            (self.folder / f"pipe.{suffix}").symlink_to("pipe.json")
+        (self.folder / "zero.json").symlink_to("/dev/zero")
+        self.expect(PASS, "export", "--workload", "tiny", "--track", "f64", "--steps", "1", "--out", "e")
+        (self.folder / "c").mkdir()
+        (self.folder / "c/step-0001.safetensors").symlink_to("../pipe.json")
+        tiny = ["--workload", "tiny"]
+        for name, what in [("pipe.json", "a pipe"), ("zero.json", "a device"), ("folder.json", "a folder")]:
+            for args in [["run", "--workload", name], ["run", "--workload", "hf:" + name], ["run", "--suite", name],
+                         ["check", "--suite", name], ["run", *tiny, "--fabric", name], ["run", *tiny, "--set", "corpus=" + name],
+                         ["schedule", "check", "./" + name], ["layout", "dp1", *tiny, "--check", name],
+                         ["judge", "--oracle", "e", "--candidate", "e", "--map", name]]:
+                done = self.expect(USAGE, *args, says=[name, f"it is {what}, not a file"], timeout=30)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for args in [["check", "pipe.json | dp1 | 1 rank | exact | cpu | threads"], ["validate", "pipe.json"],
+                     ["validate", "pipe.jsonl"], ["validate", "pipe.safetensors"],
+                     ["judge", "--oracle", "e", "--candidate", "c"]]:
+            self.expect(USAGE, *args, says="it is a pipe, not a file", timeout=30)
+        (self.folder / "out").mkdir()
+        os.mkfifo(self.folder / "out/records.jsonl")
+        for args in [["report", "out"], ["run", *tiny, "--out", "out", "--resume"]]:
+            self.expect(USAGE, *args, says="it is a pipe, not a file", timeout=30)
+
     def test_an_unreadable_corpus(self):
         unprivileged = self.without_privileges()
         self.write("secret.txt", "x" * 10000)

@@ -236,6 +236,35 @@ class SeveralCases(Cli):
         done = self.expect(PASS, "run", "--dry-run", "--workload", "megatron-1t", "--strategy",
                            "dp6 pp64 tp8 schedule=gpipe microbatches=512")
         self.assertRegex(done.stdout, r"bubble \(formula\) +11.0 % .* 0.123 of")
+        self.assertRegex(done.stdout, r"model FLOPs of a step +\S+ \(Korthikanti et al. 2022, eq. 7\)\n")
+        self.assertRegex(done.stdout, r"with full recomputation +\S+ \(Narayanan et al. 2021, eq. 3\)\n")
+
+    def test_a_dry_run_of_several_ends_with_a_table(self):
+        case = ["--dry-run", "--devices", "1,2", "--strategy", "dp*", "--strategy", "pp* schedule=gpipe microbatches=4"]
+        lines = self.run_tiny(*case, "--track", "f64").stdout.splitlines()
+        start = next(i for i, line in enumerate(lines) if line.startswith("strategy "))
+        head, *rows = [[cell for cell in line.split("  ") if cell] for line in lines[start:]]
+        self.assertEqual([cell.strip() for cell in head],
+                         ["strategy", "ranks", "parameters of a rank", "peak memory of a rank", "traffic of a step", "bubble"])
+        rows = {row[0]: [cell.strip() for cell in row[1:]] for row in rows}
+        self.assertEqual(list(rows), ["dp1", "dp2", "schedule=gpipe microbatches=4", "pp2 schedule=gpipe microbatches=4"])
+        self.assertEqual(rows["schedule=gpipe microbatches=4"], ["1", "refused"])
+        one, two, pipeline = rows["dp1"], rows["dp2"], rows["pp2 schedule=gpipe microbatches=4"]
+        self.assertEqual((one[1], one[3:], two[4]), (two[1], ["0 B", "-"], "-"))
+        self.assertNotEqual(two[3], "0 B")
+        self.assertLess(int(pipeline[1]), int(one[1]))
+        self.assertEqual(pipeline[4], "20.0 %")  # (p-1) / (m + p-1) with p = 2, m = 4
+        text = "\n".join(lines)
+        self.assertIn(one[2] + ", at least", text)
+        self.assertRegex(text, r"parameter +\S+ \S+ \(8 bytes an element\)")
+        self.assertRegex(text, r"saved +.+\(4 microbatches in flight; 8 bytes an element, of masks 1\)")
+        self.assertNotIn("strategy ", self.run_tiny("--dry-run").stdout)
+
+    def test_a_dry_run_names_an_equation_only_where_it_holds(self):
+        for change, holds in [({}, True), ({"kv_heads": 2}, False), ({"mlp_hidden": 100}, False), ({"frozen": "*query.weight"}, False)]:
+            settings = {"heads": 6, "kv_heads": 6, "mlp_hidden": 96, "frozen": ""} | change
+            text = self.run_tiny("--dry-run", *(word for key, value in settings.items() for word in ["--set", f"{key}={value}"])).stdout
+            self.assertEqual((text.count("(from shapes)"), text.count("et al.")), (0, 2) if holds else (2, 0), change)
 
 
 class Folders(Cli):

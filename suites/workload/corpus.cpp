@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -78,10 +77,6 @@ std::vector<std::int32_t> walk(std::uint64_t seed, std::int64_t vocab, std::int6
 
 Corpus::Corpus(const Workload& workload) : vocab_(workload.vocab), seed_(workload.seed) {
   if (workload.corpus == markov_name) return;
-  std::error_code error;
-  const auto status = std::filesystem::status(workload.corpus, error);
-  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status))
-    throw BadInput(fmt::format("corpus {}: a device, which may have no end", workload.corpus));
   bytes_ = read_file(workload.corpus, largest_corpus);
   const auto needed = static_cast<std::size_t>(workload.sequence) + 1;
   if (bytes_.size() < needed) {

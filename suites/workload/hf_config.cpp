@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "kernels/core/errors.hpp"
@@ -30,7 +31,7 @@ const std::array<Renamed, 10> renamed = {{
     {"kv_heads", {"num_key_value_heads"}, false},
     {"mlp_hidden", {"n_inner", "intermediate_size"}, false},
     {"vocab", {"vocab_size"}, true},
-    {"sequence", {"n_positions", "max_position_embeddings"}, true},
+    {"sequence", {"n_positions", "max_position_embeddings", "n_ctx"}, true},
     {"tied_head", {"tie_word_embeddings"}, false},
     {"layer_norm_epsilon", {"layer_norm_epsilon", "layer_norm_eps"}, false},
     {"init_std", {"initializer_range"}, false},
@@ -49,12 +50,13 @@ const std::vector<Fixed>& fixed() {
                                             {"attention_bias", true},
                                             {"mlp_bias", true},
                                             {"position_embedding_type", "absolute"},
-                                            {"is_decoder", true}};
+                                            {"is_decoder", true},
+                                            {"is_encoder_decoder", false}};
   return fields;
 }
 
 /// Fields that say nothing about what is trained.
-constexpr std::array<std::string_view, 30> ignored = {"architectures",
+constexpr std::array<std::string_view, 27> ignored = {"architectures",
                                                       "bos_token_id",
                                                       "eos_token_id",
                                                       "pad_token_id",
@@ -70,22 +72,22 @@ constexpr std::array<std::string_view, 30> ignored = {"architectures",
                                                       "task_specific_params",
                                                       "gradient_checkpointing",
                                                       "reorder_and_upcast_attn",
-                                                      "n_ctx",
                                                       "_name_or_path",
                                                       "output_past",
                                                       "output_attentions",
                                                       "output_hidden_states",
                                                       "return_dict",
-                                                      "is_encoder_decoder",
                                                       "id2label",
                                                       "label2id",
                                                       "pretraining_tp",
                                                       "_attn_implementation",
                                                       "attn_implementation",
-                                                      "resid_dropout",
                                                       "model_name"};
 
 constexpr std::array<std::string_view, 3> dropouts = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
+/// Names of dropout in configs of other models: must be 0.
+constexpr std::array<std::string_view, 6> other_dropouts = {"resid_dropout",     "embd_dropout",   "attn_dropout",
+                                                            "attention_dropout", "hidden_dropout", "mlp_dropout"};
 
 class Translation {
  public:
@@ -155,6 +157,12 @@ class Translation {
   }
 
   void take_dropout() {
+    for (const auto field : other_dropouts) {
+      const Json* given = find(field);
+      if (given != nullptr && *given != 0)
+        report(fmt::format("{} is {}; legal is 0, for the model's one dropout is {}", field, shortened(given->dump()),
+                           fmt::join(dropouts, ", ")));
+    }
     std::vector<std::string> texts;
     for (const auto field : dropouts) {
       const Json* given = find(field);

@@ -55,6 +55,20 @@ TEST(HfConfig, LaterNamesAreKnown) {
   EXPECT_EQ(w.activation, Activation::relu);
 }
 
+// A dropout under a name that GPT-2's configs do not have must not be lost: 0 is what all sites have anyway.
+TEST(HfConfig, OtherNamesOfDropoutAreRefusedUnlessZero) {
+  for (const std::string field :
+       {"resid_dropout", "attn_dropout", "embd_dropout", "attention_dropout", "hidden_dropout", "mlp_dropout"}) {
+    const auto with = [&](const char* value) { return refusal("{\"" + field + "\": " + value + "," + (gpt2 + 1)); };
+    EXPECT_EQ(
+        with("0.1"),
+        "c: " + field + " is 0.1; legal is 0, for the model's one dropout is resid_pdrop, embd_pdrop, attn_pdrop");
+    EXPECT_EQ(with("0"), "accepted");
+    EXPECT_EQ(with("0.0"), "accepted");
+    EXPECT_EQ(with("null"), "accepted");
+  }
+}
+
 TEST(HfConfig, WhatTheModelCannotExpressIsNamed) {
   const auto with = [](const std::string& fields) { return refusal(std::string("{") + fields + "," + (gpt2 + 1)); };
   EXPECT_EQ(with(R"("rope_theta": 10000.0)"), "c: rope_theta is 10000.0; the model has no such thing");
@@ -64,6 +78,10 @@ TEST(HfConfig, WhatTheModelCannotExpressIsNamed) {
   EXPECT_EQ(with(R"("hidden_size": 5)"), "c: hidden_size is 5, and another name of it is 768");
   EXPECT_EQ(with(R"("scale_attn_by_inverse_layer_idx": true)"),
             "c: scale_attn_by_inverse_layer_idx is true; the model has false");
+  EXPECT_EQ(with(R"("is_encoder_decoder": true)"), "c: is_encoder_decoder is true; the model has false");
+  EXPECT_EQ(refusal(R"({"n_embd": 4, "n_head": 2, "n_layer": 1, "vocab_size": 3, "n_positions": 4, "n_ctx": 5,
+                        "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0})"),
+            "c: n_ctx is 5, and another name of it is 4");
   EXPECT_EQ(with(R"("n_layer": 3)"), "c: n_layer is given more than once");
   EXPECT_EQ(refusal(R"({"n_embd": 4, "n_head": 2, "n_layer": 1, "vocab_size": 3, "n_positions": 4, "attn_pdrop": 0})"),
             "c: resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0: the model has one dropout for all sites");
