@@ -3,19 +3,24 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "impl/plan/schedule.hpp"
 
 namespace shardproof::harness {
 
 struct ScheduleGrid {
   std::map<std::string, std::int64_t> proven;   ///< by schedule
-  std::map<std::string, std::int64_t> refused;  ///< by schedule and the first words of why
-  std::vector<std::string> failures;            ///< schedules that the checker does not prove
+  std::map<std::string, std::int64_t> refused;  ///< by schedule and the first word of why: "zb_h1: slices"
+  /// Schedules that the checker does not prove, and those of which it has proven no shape.
+  std::vector<std::string> failures;
 };
 
-/// Every schedule on 1 to 8 ranks, 1 to 2 p + 1 microbatches, 1 to 3 chunks and 1 to 3 slices, with sends of its own
-/// depth and of one and three more.
-ScheduleGrid check_grid();
+/// Every schedule on 1 to 8 ranks and 1 to 2 p + 1 microbatches, with 1 to 3 chunks and 1 to 3 slices, with vertical
+/// sync, with stages on several ranks, and with an update of more microbatches than ranks; with sends of its own depth
+/// and of one and three more.
+ScheduleGrid check_grid(std::span<const plan::ScheduleGenerator* const> generators = plan::schedules());
 
 }  // namespace shardproof::harness
