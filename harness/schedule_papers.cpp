@@ -8,59 +8,70 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/json_fields.hpp"
+#include "harness/schedule_forms.hpp"
 #include "harness/text.hpp"
-#include "impl/plan/checker.hpp"
-#include "impl/plan/timeline.hpp"
-#include "impl/plan/weight_versions.hpp"
 
 namespace shardproof::harness {
 namespace {
 
 constexpr std::int64_t most = 4096;  // of ranks, microbatches and chunks of a cell
 
+// Of a formula, which is exact: whole costs add up without rounding, and the few operations that follow, on numbers
+// below 2^15, round by less than 2^-37 each.
+constexpr double rounding = 1e-9;
+
 const std::vector<std::string>& quantities() {
-  static const std::vector<std::string> names = {"bubble_fraction", "bubble_overhead", "bubble_of_span",
-                                                 "bubble_time",     "activations",     "weight_versions"};
+  static const std::vector<std::string> names(schedule_quantities().begin(), schedule_quantities().end());
   return names;
 }
 
 struct Cell {
   PaperCell shown;
-  plan::ScheduleShape shape;
-  plan::ActionCosts costs;
-  std::size_t rank = 0;
-  double after_input = 1;
+  ScheduleCase at;
 };
 
 double value_of(const Cell& cell) {
-  const plan::Schedule schedule = generate(plan::schedule_generator(cell.shown.schedule), cell.shape);
-  const std::string& quantity = cell.shown.quantity;
-  if (quantity == "activations") return plan::peak_activations(schedule, cell.after_input).at(cell.rank);
-  if (quantity == "weight_versions") {
-    const plan::ScheduleIndex index(schedule, plan::extent_of(schedule));
-    return static_cast<double>(plan::weight_versions(schedule, index).most_kept.at(cell.rank));
-  }
-  const plan::Timeline line = plan::timeline(schedule, cell.costs);
-  if (quantity == "bubble_fraction") return line.bubble_fraction();
-  if (quantity == "bubble_overhead") return line.bubble_overhead();
-  if (quantity == "bubble_of_span") return line.bubble_of_span();
-  return line.makespan - line.busy / static_cast<double>(schedule.ranks.size());
+  const plan::Schedule schedule = generate(plan::schedule_generator(cell.shown.schedule), cell.at.shape);
+  return measured(cell.shown.quantity, schedule, plan::timeline(schedule, cell.at.costs), cell.at);
 }
 
-void read_costs(Fields& fields, const nlohmann::ordered_json& object, plan::ActionCosts& costs) {
+/// The costs of a rank, of which each of its chunks takes its part.
+void read_costs(Fields& fields, const nlohmann::ordered_json& object, std::int64_t chunks, plan::ActionCosts& costs) {
   if (!fields.has("costs")) return;
   const nlohmann::ordered_json& list = object["costs"];
   const auto legal = [](const nlohmann::ordered_json& v) { return v.is_number() && v.get<double>() >= 0; };
   if (!list.is_array() || list.size() != 4 || !std::all_of(list.begin(), list.end(), legal))
     return fields.report("\"costs\" must be four numbers from 0");
-  costs.forward = list[0], costs.backward_input = list[1], costs.backward_weight = list[2], costs.message = list[3];
+  const auto chunk = static_cast<double>(chunks);
+  costs.forward = list[0].get<double>() / chunk, costs.backward_input = list[1].get<double>() / chunk;
+  costs.backward_weight = list[2].get<double>() / chunk, costs.message = list[3];
+}
+
+/// The paper's number, or what its formula gives here.
+void read_value(Fields& fields, Cell& cell) {
+  PaperCell& shown = cell.shown;
+  if (shown.kind == "published") {
+    shown.where = fields.text("where");
+    shown.value = fields.number("published");
+    shown.tolerance = fields.number("tolerance", 0, 0.01);
+    return;
+  }
+  const ScheduleForm* const form = schedule_form(shown.schedule, shown.quantity);
+  if (!form)
+    return fields.report(fmt::format("\"quantity\": no formula gives {} of {}", shown.quantity, shown.schedule));
+  const auto value = form->value(cell.at);
+  if (!value) return fields.report(fmt::format("{} of {} does not hold for this shape", form->text, form->source));
+  shown.where = fmt::format("{}: {}", form->source, form->text);
+  shown.value = *value;
+  shown.tolerance = rounding;
 }
 
 Cell read_cell(const nlohmann::ordered_json& object, const std::string& origin, std::vector<std::string>& findings) {
   Fields fields(object, origin, findings);
+  const std::size_t before = findings.size();
   Cell cell;
   PaperCell& shown = cell.shown;
-  shown.where = fields.text("where");
+  shown.kind = fields.choice("kind", std::vector<std::string>{"formula", "published"});
   std::vector<std::string> names;
   for (const auto* generator : plan::schedules()) names.emplace_back(generator->name);
   shown.schedule = fields.choice("schedule", names);
@@ -69,25 +80,29 @@ Cell read_cell(const nlohmann::ordered_json& object, const std::string& origin, 
     if (value > most) fields.report(fmt::format("\"{}\" is {}: at most {}", key, value, most));
     return value;
   };
-  cell.shape = {.ranks = count("ranks", 1), .microbatches = count("microbatches", 1)};
-  if (fields.has("chunks")) cell.shape.chunks = count("chunks", 1);
-  if (fields.has("vertical_sync")) cell.shape.vertical_sync = fields.boolean("vertical_sync");
-  if (fields.has("rank")) cell.rank = static_cast<std::size_t>(count("rank", 0));
-  if (fields.has("overlapped")) cell.costs.overlapped = fields.boolean("overlapped");
-  if (fields.has("after_input")) cell.after_input = fields.number("after_input", 0, 1);
-  read_costs(fields, object, cell.costs);
+  plan::ScheduleShape& shape = cell.at.shape;
+  shape = {.ranks = count("ranks", 1), .microbatches = count("microbatches", 1)};
+  if (fields.has("chunks")) shape.chunks = count("chunks", 1);
+  if (fields.has("vertical_sync")) shape.vertical_sync = fields.boolean("vertical_sync");
+  if (fields.has("rank")) cell.at.rank = static_cast<std::size_t>(count("rank", 0));
+  if (fields.has("overlapped")) cell.at.costs.overlapped = fields.boolean("overlapped");
+  if (fields.has("after_input")) cell.at.after_input = fields.number("after_input", 0, 1);
+  read_costs(fields, object, std::max<std::int64_t>(shape.chunks, 1), cell.at.costs);
   shown.quantity = fields.choice("quantity", quantities());
-  shown.published = fields.number("published");
-  shown.tolerance = fields.number("tolerance", 0, 0.01);
+  if (findings.size() == before) {
+    if (static_cast<std::int64_t>(cell.at.rank) >= shape.ranks)
+      fields.report(fmt::format("\"rank\" is {} of {}, counted from 0", cell.at.rank, shape.ranks));
+    if (const std::string why = plan::schedule_generator(shown.schedule).refusal(shape); !why.empty())
+      fields.report(fmt::format("{} cannot serve it: {}", shown.schedule, why));
+  }
+  if (findings.size() == before || shown.kind == "published") read_value(fields, cell);
   fields.finish();
-  if (static_cast<std::int64_t>(cell.rank) >= cell.shape.ranks)
-    fields.report(fmt::format("\"rank\" is {} of {}", cell.rank, cell.shape.ranks));
   return cell;
 }
 
 }  // namespace
 
-bool PaperCell::agrees() const { return std::abs(ours - published) <= tolerance; }
+bool PaperCell::agrees() const { return std::abs(ours - value) <= tolerance; }
 
 std::vector<PaperCell> paper_cells(std::string_view json) {
   const std::string origin = "schedules.json";
@@ -111,11 +126,32 @@ std::vector<PaperCell> paper_cells(std::string_view json) {
   std::vector<PaperCell> result;
   for (Cell& cell : cells) {
     cell.shown.ours = value_of(cell);
-    cell.shown.schedule += fmt::format(", {}, {}", counted(cell.shape.ranks, "rank"),
-                                       fmt::format("{} microbatches", cell.shape.microbatches));
+    cell.shown.schedule +=
+        fmt::format(", {}, {} microbatches", counted(cell.at.shape.ranks, "rank"), cell.at.shape.microbatches);
+    if (cell.at.shape.chunks > 1) cell.shown.schedule += fmt::format(", {} chunks", cell.at.shape.chunks);
+    if (cell.at.shape.vertical_sync) cell.shown.schedule += ", vertical sync";
+    if (cell.shown.quantity == "activations" || cell.shown.quantity == "weight_versions")
+      cell.shown.quantity += fmt::format(" of rank {}", cell.at.rank);
     result.push_back(cell.shown);
   }
   return result;
+}
+
+PaperReport paper_report(std::span<const PaperCell> cells) {
+  std::vector<std::vector<std::string>> rows = {
+      {"kind", "paper", "ours", "within", "", "quantity", "schedule", "where"}};
+  std::size_t apart = 0, published = 0;
+  for (const PaperCell& cell : cells) {
+    apart += cell.agrees() ? 0 : 1;
+    published += cell.kind == "published" ? 1 : 0;
+    rows.push_back({cell.kind, fmt::format("{:.6g}", cell.value), fmt::format("{:.6g}", cell.ours),
+                    fmt::format("{:.2g}", cell.tolerance), cell.agrees() ? "" : "APART", cell.quantity, cell.schedule,
+                    cell.where});
+  }
+  return {
+      fmt::format("{}\n{} cells, {} apart: {} of numbers that a paper prints, {} of a paper's formula evaluated here\n",
+                  table(rows), cells.size(), apart, published, cells.size() - published),
+      !cells.empty() && apart == 0};
 }
 
 }  // namespace shardproof::harness

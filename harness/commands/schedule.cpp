@@ -81,17 +81,9 @@ ExitCode check_all_shapes() {
 }
 
 ExitCode hold_to_papers() {
-  std::vector<std::vector<std::string>> rows = {{"published", "ours", "within", "", "quantity", "schedule", "where"}};
-  std::int64_t apart = 0;
-  const auto cells = paper_cells(paper_schedules());
-  for (const PaperCell& cell : cells) {
-    apart += cell.agrees() ? 0 : 1;
-    rows.push_back({fmt::format("{:.6g}", cell.published), fmt::format("{:.6g}", cell.ours),
-                    fmt::format("{:.2g}", cell.tolerance), cell.agrees() ? "" : "APART", cell.quantity, cell.schedule,
-                    cell.where});
-  }
-  fmt::print("{}\n{} cells, {} apart\n", table(rows), cells.size(), apart);
-  return apart == 0 ? ExitCode::pass : ExitCode::check_failed;
+  const PaperReport report = paper_report(paper_cells(paper_schedules()));
+  fmt::print("{}", report.text);
+  return report.agree ? ExitCode::pass : ExitCode::check_failed;
 }
 
 ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const plan::ActionCosts& costs,

@@ -407,7 +407,8 @@ class Plans(Cli):
         self.assertRegex(done, r"\n\d+ proven, each with three depths of sends, \d+ refused, 0 not proven, ")
         for row in [r"\nzb_v +80\n", r"\nzb_v: slices +\d+\n"]:  # a row for each first word of why
             self.assertRegex(done, row)
-        self.assertIn("108 cells, 0 apart", self.expect(PASS, "schedule", "bubble", "--suite", "papers").stdout)
+        self.assertIn("112 cells, 0 apart: 48 of numbers that a paper prints, 64 of a paper's formula evaluated here",
+                      self.expect(PASS, "schedule", "bubble", "--suite", "papers").stdout)
 
     def test_selftest_says_where_its_ids_are_explained(self):
         self.assertIn("selftest --list", self.expect(PASS, "selftest").stdout)
