@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <vector>
+#include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "harness/parse_file.hpp"
 #include "harness/text.hpp"
@@ -19,14 +22,17 @@ constexpr std::int64_t most_actions = std::int64_t{1} << 22;
 constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 26;
 constexpr std::array<std::string_view, 4> rules = {"flushed", "stashed", "vertical_sync", "double_buffered"};
 
-/// "2,1" as numbers. Throws BadInput.
+/// "2,1" as numbers in [minimum, maximum]. Throws BadInput.
 template <class T>
-std::vector<T> numbers(const std::string& option, const std::string& text, const std::string& what) {
+std::vector<T> numbers(const std::string& option, const std::string& text, T minimum, T maximum) {
   std::vector<T> values;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const auto value = parse_number<T>(std::string_view(text).substr(begin, end - begin));
-    if (!value) throw BadInput(fmt::format("{}: \"{}\" is not {}", option, text, what));
+    const std::string word = text.substr(begin, end - begin);
+    const auto value = parse_number<T>(std::string_view(word));
+    if (!value || !(*value >= minimum && *value <= maximum))
+      throw BadInput(fmt::format("{} {}: \"{}\" is not a {}number from {} to {}", option, text, word,
+                                 std::is_integral_v<T> ? "whole " : "", minimum, maximum));
     values.push_back(*value);
     begin = end + 1;
   }
@@ -38,7 +44,7 @@ std::vector<T> numbers(const std::string& option, const std::string& text, const
 void ScheduleOptions::declare(Options& options) {
   std::vector<std::string> names(rules.begin(), rules.end());
   options.number("--ranks", ranks_, 1, most_actions, "Ranks of the pipeline")
-      .number("--stages", stages_, 1, most_actions, "Stages instead: ranks times --chunks")
+      .number("--stages", stages_, 1, most_actions, "Stages instead: ranks times --chunks, or as many as --replicas")
       .number("--microbatches", microbatches_, 1, most_actions, "Parts of the batch; of pipedream: minibatches")
       .number("--chunks", chunks_, 1, most_actions, "Stages that a rank holds (default: the schedule's own)")
       .number("--slices", slices_, 1, most_actions, "Parts of a sequence in time (default: 1, it is whole)")
@@ -48,6 +54,10 @@ void ScheduleOptions::declare(Options& options) {
       .flag("--vertical-sync", vertical_sync_, "Of pipedream: a minibatch reads one version on all stages")
       .text("--costs", costs_, "F,I,W[,MESSAGE]",
             "What F, I and W take, and a message between ranks (default: 1,1,1,0)")
+      .text("--stage-costs", stage_costs_, "N,N,...",
+            "By what the costs of each stage are multiplied (default: 1 each)")
+      .flag("--overlapped", overlapped_,
+            "An F with the B of another microbatch just after it is one block, as in DualPipe")
       .number("--depth", depth_, 0, most_actions,
               "Messages that a sender may be ahead of its receiver (default: the schedule's own; of a file 0, it waits "
               "for each)")
@@ -55,13 +65,56 @@ void ScheduleOptions::declare(Options& options) {
               "Which version of its weights an action of a file reads (default: flushed)");
 }
 
-std::int64_t ScheduleOptions::ranks(std::int64_t chunks) const {
+std::vector<ScheduleOptions::Given> ScheduleOptions::given() const {
+  using enum OptionUse;
+  const std::pair<Given, bool> all[] = {
+      {{"--ranks", shape}, ranks_.has_value()},
+      {{"--stages", shape}, stages_.has_value()},
+      {{"--microbatches", shape}, microbatches_.has_value()},
+      {{"--chunks", shape}, chunks_.has_value()},
+      {{"--slices", shape}, slices_.has_value()},
+      {{"--updates-every", shape}, updates_.has_value()},
+      {{"--replicas", shape}, !replicas_.empty()},
+      {{"--vertical-sync", shape}, vertical_sync_},
+      {{"--depth", proof}, depth_.has_value()},
+      {{"--weights", proof}, !weights_.empty()},
+      {{"--costs", time}, !costs_.empty()},
+      {{"--stage-costs", time}, !stage_costs_.empty()},
+      {{"--overlapped", time}, overlapped_},
+  };
+  std::vector<Given> result;
+  for (const auto& [option, is_given] : all)
+    if (is_given) result.push_back(option);
+  return result;
+}
+
+plan::ScheduleShape ScheduleOptions::shape(const plan::ScheduleGenerator& generator) const {
   if (ranks_.has_value() == stages_.has_value())
     throw BadInput("one of --ranks and --stages says what the schedule is for");
-  if (ranks_) return *ranks_;
-  if (*stages_ % chunks != 0)
-    throw BadInput(fmt::format("--stages {}: a multiple of the chunks of a rank, {}", *stages_, chunks));
-  return *stages_ / chunks;
+  if (!microbatches_) throw BadInput("--microbatches is missing: how many the schedule is for");
+  plan::ScheduleShape result{.microbatches = *microbatches_,
+                             .chunks = chunks_.value_or(generator.chunks),
+                             .slices = slices_.value_or(1),
+                             .microbatches_per_update = updates_.value_or(0),
+                             .vertical_sync = vertical_sync_};
+  if (!replicas_.empty()) result.replicas = numbers<std::int64_t>("--replicas", replicas_, 1, most_actions);
+  if (ranks_) {
+    result.ranks = *ranks_;
+  } else if (!result.replicas.empty()) {
+    if (*stages_ != std::ssize(result.replicas))
+      throw BadInput(fmt::format("--stages {}: --replicas {} is of {}", *stages_, replicas_,
+                                 counted(result.replicas.size(), "stage")));
+    result.ranks = std::accumulate(result.replicas.begin(), result.replicas.end(), std::int64_t{0});
+  } else {
+    if (*stages_ % result.chunks != 0)
+      throw BadInput(fmt::format("--stages {}: a multiple of the chunks of a rank, {}", *stages_, result.chunks));
+    result.ranks = *stages_ / result.chunks;
+  }
+  const auto units = static_cast<double>(result.ranks) * static_cast<double>(result.chunks) *
+                     static_cast<double>(result.microbatches) * static_cast<double>(result.slices);
+  if (units > static_cast<double>(most_actions))
+    throw BadInput(fmt::format("ranks x chunks x microbatches x slices are {:.0f}: at most {}", units, most_actions));
+  return result;
 }
 
 NamedSchedule ScheduleOptions::load(const std::string& name) const {
@@ -73,31 +126,26 @@ NamedSchedule ScheduleOptions::load(const std::string& name) const {
   });
   if (!known && std::filesystem::exists(name, error)) return of_file(name);
   const plan::ScheduleGenerator& generator = plan::schedule_generator(name);
-  if (!weights_.empty()) throw BadInput(fmt::format("--weights is of a file: {} has its own rule", name));
-  plan::ScheduleShape shape{.chunks = chunks_.value_or(generator.chunks), .slices = slices_.value_or(1)};
-  shape.ranks = ranks(shape.chunks);
-  if (!microbatches_) throw BadInput("--microbatches is missing: how many the schedule is for");
-  shape.microbatches = *microbatches_;
-  shape.microbatches_per_update = updates_.value_or(0);
-  shape.vertical_sync = vertical_sync_;
-  if (!replicas_.empty())
-    shape.replicas = numbers<std::int64_t>("--replicas", replicas_, "a list of numbers from 1, as 2,1,1");
-  const auto units = static_cast<double>(shape.ranks) * static_cast<double>(shape.chunks) *
-                     static_cast<double>(shape.microbatches) * static_cast<double>(shape.slices);
-  if (units > static_cast<double>(most_actions))
-    throw BadInput(fmt::format("ranks x chunks x microbatches x slices are {:.0f}: at most {}", units, most_actions));
+  if (!weights_.empty())
+    throw BadInput(fmt::format("--weights has no effect with {}, which has its own rule: it goes with a file", name));
+  const plan::ScheduleShape made = shape(generator);
   NamedSchedule result{.title = fmt::format("{} ({})", generator.name, generator.paper),
-                       .schedule = plan::generate(generator, shape),
-                       .extent = {shape.stages(), shape.microbatches, shape.slices == 1 ? 0 : shape.slices}};
+                       .schedule = plan::generate(generator, made),
+                       .extent = {made.stages(), made.microbatches, made.slices == 1 ? 0 : made.slices},
+                       .generator = &generator,
+                       .shape = made};
   if (depth_) result.schedule.send_depth = *depth_;
   return result;
 }
 
 NamedSchedule ScheduleOptions::of_file(const std::string& path) const {
-  if (chunks_ || slices_ || updates_ || !replicas_.empty() || vertical_sync_)
-    throw BadInput(
-        "--chunks, --slices, --updates-every, --replicas and --vertical-sync shape a schedule of a name; a "
-        "file has its shape");
+  std::vector<std::string_view> unused;
+  for (const auto& [option, use] : given())
+    if (use == OptionUse::shape && option != "--ranks" && option != "--stages" && option != "--microbatches")
+      unused.push_back(option);
+  if (!unused.empty())
+    throw BadInput(fmt::format("{} {} no effect with the file {}: its actions are its shape", fmt::join(unused, ", "),
+                               unused.size() == 1 ? "has" : "have", path));
   NamedSchedule result{.title = path, .schedule = {}, .extent = {}};
   result.schedule = parse_file(
       path, [&](std::string_view text) { return plan::parse_schedule(text, result.columns); }, most_bytes);
@@ -105,29 +153,57 @@ NamedSchedule ScheduleOptions::of_file(const std::string& path) const {
   for (std::size_t k = 0; k < rules.size(); ++k)
     if (weights_ == rules[k]) result.schedule.weights = static_cast<plan::WeightRule>(k);
   result.extent = plan::extent_of(result.schedule);
-  const auto least = [&](const char* option, const std::optional<std::int64_t>& given, std::int64_t& value) {
+  const auto least = [&](const char* option, const char* what, const std::optional<std::int64_t>& given,
+                         std::int64_t& value) {
     if (given && *given < value)
-      throw BadInput(fmt::format("{} {}: {} has actions of {}", option, *given, path, value));
+      throw BadInput(fmt::format("{} {}: {} has an action of {} {}, so at least {}", option, *given, path, what,
+                                 value - 1, value));
     value = given.value_or(value);
   };
-  least("--stages", stages_, result.extent.stages);
-  least("--microbatches", microbatches_, result.extent.microbatches);
+  least("--stages", "stage", stages_, result.extent.stages);
+  least("--microbatches", "microbatch", microbatches_, result.extent.microbatches);
   if (ranks_ && *ranks_ != std::ssize(result.schedule.ranks))
     throw BadInput(
         fmt::format("--ranks {}: {} is for {}", *ranks_, path, counted(result.schedule.ranks.size(), "rank")));
   return result;
 }
 
-plan::ActionCosts ScheduleOptions::costs() const {
-  if (costs_.empty()) return {};
-  const auto values = numbers<double>("--costs", costs_, "three or four numbers from 0, as 1,1,1 or 18.5,18,9.3,0.6");
-  const bool legal = values.size() >= 3 && values.size() <= 4 &&
-                     std::ranges::all_of(values, [](double v) { return v >= 0 && v <= 1e12; });
-  if (!legal) throw BadInput(fmt::format("--costs: \"{}\" is not three or four numbers from 0 to 1e12", costs_));
-  return {.forward = values[0],
-          .backward_input = values[1],
-          .backward_weight = values[2],
-          .message = values.size() == 4 ? values[3] : 0};
+plan::ActionCosts ScheduleOptions::costs(const NamedSchedule& named) const {
+  // So that no sum or quotient of them leaves the range of double, nor a picture its pixels.
+  constexpr double least = 1e-12, most = 1e12;
+  const auto read = [&](const char* option, const std::string& text) {
+    auto values = numbers<double>(option, text, 0, most);
+    for (const double value : values)
+      if (value > 0 && value < least)
+        throw BadInput(fmt::format("{} {}: {} is neither 0 nor from {} to {}", option, text, value, least, most));
+    return values;
+  };
+  plan::ActionCosts costs{.overlapped = overlapped_};
+  if (!costs_.empty()) {
+    const auto values = read("--costs", costs_);
+    if (values.size() != 3 && values.size() != 4)
+      throw BadInput(fmt::format("--costs {}: {}, where three or four are due: F, I, W and a message", costs_,
+                                 counted(values.size(), "number")));
+    costs.forward = values[0], costs.backward_input = values[1], costs.backward_weight = values[2];
+    if (values.size() == 4) costs.message = values[3];
+  }
+  if (!stage_costs_.empty()) {
+    costs.stages = read("--stage-costs", stage_costs_);
+    if (std::ssize(costs.stages) != named.extent.stages)
+      throw BadInput(fmt::format("--stage-costs {}: {}, where the schedule has {}", stage_costs_,
+                                 counted(costs.stages.size(), "number"), counted(named.extent.stages, "stage")));
+  }
+  const auto starts_block = [](const plan::Action& a, const plan::Action& next) {
+    return a.kind == plan::ActionKind::forward && next.kind == plan::ActionKind::backward &&
+           a.microbatch != next.microbatch;
+  };
+  const auto has_block = [&](const std::vector<plan::Action>& actions) {
+    return std::ranges::adjacent_find(actions, starts_block) != actions.end();
+  };
+  if (overlapped_ && std::ranges::none_of(named.schedule.ranks, has_block))
+    throw BadInput(fmt::format("--overlapped has no effect with {}: no F has the B of another microbatch just after it",
+                               named.title));
+  return costs;
 }
 
 }  // namespace shardproof::harness

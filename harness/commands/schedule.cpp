@@ -9,11 +9,11 @@
 #include "harness/schedule_grid.hpp"
 #include "harness/schedule_options.hpp"
 #include "harness/schedule_papers.hpp"
+#include "harness/schedule_report.hpp"
 #include "harness/schedule_svg.hpp"
 #include "harness/schedule_trace.hpp"
 #include "harness/text.hpp"
 #include "impl/plan/checker.hpp"
-#include "impl/plan/weight_versions.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 #include "suites/workload/text.hpp"
@@ -42,23 +42,14 @@ bool proven(const NamedSchedule& named) {
   return found.empty();
 }
 
-void print_figures(const NamedSchedule& named, const plan::Timeline& line) {
-  const plan::Schedule& schedule = named.schedule;
-  const plan::ScheduleIndex index(schedule, named.extent);
-  const std::string of_slices =
-      named.extent.slices == 0 ? "" : fmt::format(", {}", counted(named.extent.slices, "slice"));
-  fmt::print("{}, {}, {} microbatch{}{}\n", counted(schedule.ranks.size(), "rank"),
-             counted(named.extent.stages, "stage"), named.extent.microbatches,
-             named.extent.microbatches == 1 ? "" : "es", of_slices);
-  fmt::print("sends ahead of their receivers: {}\n", schedule.send_depth);
-  fmt::print("peak in flight by rank: {}\n", fmt::join(plan::peak_in_flight(schedule), " "));
-  if (schedule.weights != plan::WeightRule::flushed)
-    fmt::print("versions of weights by rank: {}\n", fmt::join(plan::weight_versions(schedule, index).most_kept, " "));
-  fmt::print("makespan {:.6g}\n", line.makespan);
-  fmt::print(
-      "bubble {:.4g} (idle time of all ranks over their busy time), {:.4g} of all ranks' time, {:.4g} of a rank's "
-      "longest span\n",
-      line.bubble_overhead(), line.bubble_fraction(), line.bubble_of_span());
+plan::Timeline timeline_of(const NamedSchedule& named, const plan::ActionCosts& costs) {
+  if (!costs.overlapped) return plan::timeline(named.schedule, costs);
+  try {
+    return plan::timeline(named.schedule, costs);
+  } catch (const BadInput&) {  // a proven schedule can always run where each action is its own
+    throw BadInput(
+        fmt::format("--overlapped does not go with {}: its blocks of F and B wait for each other", named.title));
+  }
 }
 
 ExitCode check_all_shapes() {
@@ -86,38 +77,85 @@ ExitCode hold_to_papers() {
   return report.agree ? ExitCode::pass : ExitCode::check_failed;
 }
 
-ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const plan::ActionCosts& costs,
-              const std::string& out) {
-  const std::size_t most = out.empty() ? 10000 : 20000;
+/// Before the proof, which takes its time.
+void refuse_large_drawing(const NamedSchedule& named) {
+  constexpr std::size_t most = 20000;
   std::size_t actions = named.schedule.ranks.size();  // a row each
   for (const auto& rank : named.schedule.ranks) actions += rank.size();
   if (actions > most)
-    throw BadInput(fmt::format("draw: {} actions are too many{}, more than {}{}", actions,
-                               out.empty() ? " for a terminal" : "", most, out.empty() ? ": --out" : ""));
-  if (out.empty()) {
-    fmt::print("{}\n{}", named.title, plan::picture(named.schedule));
+    throw BadInput(fmt::format("draw: {} actions and rows are too many for a drawing, more than {}", actions, most));
+}
+
+ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const plan::ActionCosts& costs,
+              const std::string& out) {
+  if (!out.empty()) {
+    write_file(out, out.ends_with(".json") ? schedule_trace(named.schedule, line, costs, named.title)
+                                           : schedule_svg(named.schedule, line, named.title));
+    fmt::print("{}\n", out);
     return ExitCode::pass;
   }
-  write_file(out, out.ends_with(".json") ? schedule_trace(named.schedule, line, costs, named.title)
-                                         : schedule_svg(named.schedule, line, named.title));
-  fmt::print("{}\n", out);
+  constexpr double most = 100000;  // a terminal's line is not meant for more, nor is a person
+  const double units = line.makespan * static_cast<double>(std::max<std::int64_t>(named.extent.slices, 1));
+  const auto ranks = static_cast<double>(named.schedule.ranks.size());
+  if (ranks * (units + 1) > most)
+    throw BadInput(fmt::format("draw: {:.0f} ranks of {:.0f} units of time are more than {:.0f} for a terminal: --out",
+                               ranks, units, most));
+  fmt::print("{}\n{}", printable(named.title), plan::picture(named.schedule));
   return ExitCode::pass;
+}
+
+struct Asked {
+  std::string action, out, suite;
+  bool grid = false;
+  bool all() const { return grid || !suite.empty(); }
+};
+
+/// Where an option of this use has an effect; "" where it has one.
+std::string wanted(OptionUse use, const Asked& asked) {
+  const bool timed = asked.action == "bubble" || (asked.action == "draw" && !asked.out.empty());
+  switch (use) {
+    case OptionUse::shape: return asked.all() ? "one schedule" : "";
+    case OptionUse::proof:
+      return asked.all() || asked.action == "print" ? "check, draw and bubble of one schedule" : "";
+    case OptionUse::time: return asked.all() || !timed ? "bubble of one schedule, and draw with --out" : "";
+  }
+  return "";
+}
+
+/// Throws BadInput with every option that would have no effect, and what it goes with.
+void refuse_unused(const Asked& asked, const ScheduleOptions& options) {
+  std::string with = asked.action;
+  if (asked.grid) with += " --grid";
+  if (!asked.suite.empty()) with += " --suite";
+  if (asked.action == "draw" && asked.out.empty()) with += " without --out";
+  std::vector<std::string> findings;
+  const auto unused = [&](std::string_view option, std::string_view goes_with) {
+    findings.push_back(fmt::format("{} has no effect with {}: it goes with {}", option, with, goes_with));
+  };
+  if (asked.grid && asked.action != "check") unused("--grid", "check");
+  if (!asked.suite.empty() && asked.action != "bubble") unused("--suite", "bubble");
+  if (!asked.out.empty() && asked.action != "draw") unused("--out", "draw");
+  for (const auto& [option, use] : options.given())
+    if (const std::string what = wanted(use, asked); !what.empty()) unused(option, what);
+  if (!findings.empty()) throw BadInput(workload::joined(findings, "\n"));
 }
 
 ExitCode run(std::span<const std::string> args) {
   std::vector<std::string> words;
   ScheduleOptions shape;
-  std::string out, suite;
-  bool grid = false;
+  Asked asked;
   Options options(schedule_command);
   options
       .words(words, "ACTION [SCHEDULE]",
-             "print, check, draw or bubble; and a name of list --schedules, or a file, also as file:PATH")
-      .flag("--grid", grid,
-            "Of check: every schedule on 1 to 8 ranks, 1 to 2 ranks + 1 microbatches, 1 to 3 chunks and slices")
-      .text("--suite", suite, "papers", "Of bubble: every published number beside ours")
-      .text("--out", out, "FILE.svg",
-            "Of draw: an SVG instead of text; of FILE.json a Chrome trace with messages, which scripts/plot.py draws")
+             "print; check, which proves it; draw; or bubble, the time it takes; and a name of list --schedules, or a "
+             "file, also as file:PATH")
+      .flag("--grid", asked.grid,
+            "Of check: every schedule on 1 to 8 ranks and 1 to 2 ranks + 1 microbatches, with all that it can have, as "
+            "chunks, slices and replicas")
+      .text("--suite", asked.suite, "papers", "Of bubble: what the papers say, in numbers and formulas, beside ours")
+      .text("--out", asked.out, "FILE.svg",
+            "Of draw: an SVG instead of text, at the costs and with messages; of FILE.json a Chrome trace, which "
+            "scripts/plot.py draws")
       .notes(
           "An action is its stage, its kind and its microbatch, as 0F1, or 0F1.2 for a slice: F is a forward, I the "
           "gradient\nof the input, W those of the weights, B is I then W, U an update of the stage.");
@@ -127,28 +165,31 @@ ExitCode run(std::span<const std::string> args) {
   if (words.empty() || std::ranges::find(actions, words[0]) == actions.end())
     throw BadInput(fmt::format("{}: what to do is one of {}", words.empty() ? "nothing named" : "\"" + words[0] + "\"",
                                workload::joined(actions, ", ")));
-  const std::string& action = words[0];
-  if (grid && action != "check") throw BadInput("--grid belongs to check");
-  if (!suite.empty() && action != "bubble") throw BadInput("--suite belongs to bubble");
-  if (!out.empty() && action != "draw") throw BadInput("--out belongs to draw");
-  if (!suite.empty() && suite != "papers") throw BadInput(fmt::format("--suite: \"{}\" is not papers", suite));
-  const bool all = grid || !suite.empty();
-  if (words.size() != (all ? 1u : 2u))
-    throw BadInput(all ? "--grid and --suite take no schedule: they are about all"
-                       : fmt::format("{} takes one schedule: a name or a file", action));
-  if (grid) return check_all_shapes();
-  if (!suite.empty()) return hold_to_papers();
+  const std::string& action = asked.action = words[0];
+  refuse_unused(asked, shape);
+  if (!asked.suite.empty() && asked.suite != "papers")
+    throw BadInput(fmt::format("--suite: \"{}\" is not papers", asked.suite));
+  if (words.size() != (asked.all() ? 1u : 2u))
+    throw BadInput(asked.all() ? "--grid and --suite take no schedule: they are about all"
+                               : fmt::format("{} takes one schedule: a name or a file", action));
+  if (asked.grid) return check_all_shapes();
+  if (!asked.suite.empty()) return hold_to_papers();
 
   const NamedSchedule named = shape.load(words[1]);
-  const plan::ActionCosts costs = shape.costs();
+  const plan::ActionCosts costs = shape.costs(named);
   if (action == "print") {
     fmt::print("{}", plan::print(named.schedule));
     return ExitCode::pass;
   }
+  if (action == "draw") refuse_large_drawing(named);
   if (!proven(named)) return ExitCode::check_failed;
-  const plan::Timeline line = plan::timeline(named.schedule, costs);
-  if (action == "draw") return draw(named, line, costs, out);
-  print_figures(named, line);
+  if (action == "check") {
+    fmt::print("{}", proof_report(named));
+    return ExitCode::pass;
+  }
+  const plan::Timeline line = timeline_of(named, costs);
+  if (action == "draw") return draw(named, line, costs, asked.out);
+  fmt::print("{}", bubble_report(named, costs, line));
   return ExitCode::pass;
 }
 

@@ -369,7 +369,8 @@ class Plans(Cli):
         drawn = self.expect(PASS, "schedule", "draw", "gpipe", *shape).stdout
         self.assertIn("rank 1  .  F0 F1 B0    B1", drawn)
         figures = self.expect(PASS, "schedule", "check", "gpipe", *shape).stdout
-        self.assertIn("bubble 0.5 (idle time of all ranks over their busy time)", figures)
+        self.assertEqual(figures, "proven: 2 ranks, 2 stages, 2 microbatches\nsends ahead of their receivers: 0\n"
+                                  "peak activations by rank: 2 2\nweight copies by rank: 1 1\n")
         self.write("s.txt", self.expect(PASS, "schedule", "print", "gpipe", *shape).stdout)
         for name in ["s.txt", "file:s.txt"]:
             self.assertEqual(self.expect(PASS, "schedule", "check", name).stdout, figures)
@@ -377,6 +378,32 @@ class Plans(Cli):
         self.assertEqual(drawn, "s.svg\n")
         boxes = xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}title")
         self.assertEqual([b.text.split(":")[0] for b in boxes], "0F0 0F1 0B0 0B1 1F0 1B0 1F1 1B1".split())
+
+
+    def test_a_file_s_name_does_not_reach_the_terminal_raw(self):
+        self.write("\x1b[1m", "0F0,0B0\n")
+        for action in ["draw", "bubble", "check"]:
+            self.assertNotIn("\x1b", self.expect(PASS, "schedule", action, "\x1b[1m").stdout)
+
+    def test_bubble_of_a_schedule(self):
+        def bubble(*args):
+            return self.expect(PASS, "schedule", "bubble", *args).stdout
+        text = bubble("zb_h1", "--ranks", "4", "--microbatches", "8", "--costs", "3,2,1")
+        for row in [r"makespan +60\n", r"bubble fraction: .* +0\.2\n", r"bubble overhead: .* +0\.25\n",
+                    r"bubble time of the longest span +12 +12 +\(p-1\)\(T_F \+ T_B - T_W\), Qi et al\. 2024, table 2\n",
+                    r"\n3 +48 +12 +4 +4 +1\n"]:
+            self.assertRegex(text, row)
+        text = bubble("dualpipe", "--ranks", "4", "--microbatches", "8", "--overlapped")
+        self.assertRegex(text, r"bubble time: .* +2 +2 +\(PP/2-1\)")
+        self.assertRegex(text, r"\n0 +24 +2 +5 +5 +2\n")
+        self.assertNotIn("(PP/2-1)", bubble("dualpipe", "--ranks", "4", "--microbatches", "8"))
+        text = bubble("pipedream", "--ranks", "3", "--microbatches", "9")
+        self.assertRegex(text, r"\n0 .* 3 +3\n1 .* 2 +2\n2 .* 1 +1\n")
+        # Stages of 3 and 9 units: the second is never idle but for the first forward.
+        text = bubble("gpipe", "--ranks", "2", "--microbatches", "2", "--stage-costs", "1,3")
+        self.assertRegex(text, r"makespan +21\n")
+        self.assertRegex(text, r"\n0 +6 +15 .*\n1 +18 +3 ")
+        self.assertNotIn("(K-1)", text)
 
     def test_schedules_that_are_wrong(self):
         self.write("early.txt", "0F0,0B0\n  1B0, 1F0\n")
@@ -391,16 +418,54 @@ class Plans(Cli):
         with open(self.folder / "large", "wb") as file:
             file.truncate(100 << 20)
         self.expect(USAGE, "schedule", "check", "large", says="large")
+        two = ["--ranks", "2", "--microbatches", "2"]
         for args, says in [
             (["draw"], "draw takes one schedule"), (["gpipe"], "\"gpipe\": what to do is one of print, check, draw, bubble"),
             (["print", "gpipe"], "one of --ranks and --stages"), (["print", "gpipe", "--ranks", "2"], "--microbatches is missing"),
             (["print", "zb_v", "--stages", "7", "--microbatches", "2"], "--stages 7: a multiple of the chunks of a rank, 2"),
             (["print", "dualpipe", "--ranks", "4", "--microbatches", "6"], "needs an even number of at least two a rank, as 8"),
-            (["bubble", "gpipe", "--ranks", "2", "--microbatches", "2", "--costs", "1,2"], "three or four numbers"),
-            (["check", "early.txt", "--chunks", "2"], "a file has its shape"), (["print", "--grid"], "--grid belongs to check"),
+            (["bubble", "gpipe", "--ranks", "2", "--microbatches", "2", "--costs", "1,2"], "--costs 1,2: 2 numbers, where three or four are due"),
+            (["check", "early.txt", "--chunks", "2"], "--chunks has no effect with the file early.txt: its actions are its shape"),
+            (["print", "--grid"], "--grid has no effect with print --grid: it goes with check"),
             (["bubble", "--suite", "paper"], "\"paper\" is not papers"), (["check", "gpipe", "--grid"], "take no schedule"),
+            (["check", "both.txt", "--stages", "1"], "--stages 1: both.txt has an action of stage 1, so at least 2"),
+            (["check", "both.txt", "--microbatches", "2"], "both.txt has an action of microbatch 2, so at least 3"),
+            (["check", "both.txt", "--ranks", "3"], "--ranks 3: both.txt is for 2 ranks"),
+            (["print", "pipedream", "--stages", "3", "--microbatches", "3", "--replicas", "2,1"], "--stages 3: --replicas 2,1 is of 2 stages"),
+            (["print", "pipedream", "--ranks", "1", "--microbatches", "1", "--replicas", "9223372036854775807,9223372036854775807,3"],
+             "\"9223372036854775807\" is not a whole number from 1 to 4194304"),
+            (["bubble", "gpipe", *two, "--costs", "1,nan,1"], "\"nan\" is not a number from 0 to 1000000000000"),
+            (["bubble", "gpipe", *two, "--stage-costs", "1,2,3"], "3 numbers, where the schedule has 2 stages"),
+            (["bubble", "naive", *two, "--overlapped"], "--overlapped has no effect with naive"),
+            (["bubble", "gpipe", *two, "--overlapped"], "--overlapped does not go with gpipe"),
+            (["bubble", "gpipe", *two, "--costs", "1e-310,1,1"], "1e-310 is neither 0 nor from 1e-12 to 1000000000000"),
+            (["draw", "gpipe", "--ranks", "100", "--microbatches", "100"], "20100 actions and rows are too many for a drawing"),
+            (["draw", "naive", "--ranks", "3000", "--microbatches", "1"], "are more than 100000 for a terminal: --out"),
         ]:
             self.expect(USAGE, "schedule", *args, says=says)
+
+    def test_options_without_an_effect_are_refused(self):
+        two = ["--ranks", "2", "--microbatches", "2"]
+        times = "it goes with bubble of one schedule, and draw with --out"
+        proof = "it goes with check, draw and bubble of one schedule"
+        for args, lines in [
+            (["check", "--grid", "--ranks", "5", "--costs", "1,1,1", "--depth", "0"],
+             ["--ranks has no effect with check --grid: it goes with one schedule",
+              f"--depth has no effect with check --grid: {proof}", f"--costs has no effect with check --grid: {times}"]),
+            (["bubble", "--suite", "papers", "--slices", "3", "--overlapped"],
+             ["--slices has no effect with bubble --suite: it goes with one schedule",
+              f"--overlapped has no effect with bubble --suite: {times}"]),
+            (["draw", "gpipe", *two, "--costs", "1,9,9"], [f"--costs has no effect with draw without --out: {times}"]),
+            (["check", "gpipe", *two, "--stage-costs", "1,9"], [f"--stage-costs has no effect with check: {times}"]),
+            (["print", "gpipe", *two, "--depth", "1", "--out", "x"],
+             ["--out has no effect with print: it goes with draw", f"--depth has no effect with print: {proof}"]),
+            (["check", "gpipe", *two, "--suite", "papers"], ["--suite has no effect with check --suite: it goes with bubble"]),
+            (["check", "gpipe", *two, "--weights", "flushed"],
+             ["--weights has no effect with gpipe, which has its own rule: it goes with a file"]),
+        ]:
+            said = self.expect(USAGE, "schedule", *args).stderr
+            for line in lines:
+                self.assertIn(line, said)
 
     def test_schedules_of_all_shapes_and_papers(self):
         done = self.expect(PASS, "schedule", "check", "--grid").stdout
