@@ -379,6 +379,16 @@ class Plans(Cli):
         boxes = xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}title")
         self.assertEqual([b.text.split(":")[0] for b in boxes], "0F0 0F1 0B0 0B1 1F0 1B0 1F1 1B1".split())
 
+        boxes = {b.get("class"): b for b in xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}path")}
+        self.assertEqual(boxes["message"].get("d").count("M"), 4, "two forwards and two backwards")
+
+    def test_updates_are_drawn_as_lines(self):
+        self.expect(PASS, "schedule", "draw", "pipedream", "--ranks", "2", "--microbatches", "2", "--out", "s.svg")
+        boxes = xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}rect")
+        widths = {b[0].text: float(b.get("width")) for b in boxes if len(b)}
+        self.assertEqual({w for name, w in widths.items() if "U" in name}, {2})
+        self.assertEqual(len({w for name, w in widths.items() if "F" in name}), 1)
+        self.assertGreater(min(w for name, w in widths.items() if "U" not in name), 50)
 
     def test_a_file_s_name_does_not_reach_the_terminal_raw(self):
         self.write("\x1b[1m", "0F0,0B0\n")
