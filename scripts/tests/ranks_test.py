@@ -390,6 +390,20 @@ class Plans(Cli):
         self.assertEqual(len({w for name, w in widths.items() if "F" in name}), 1)
         self.assertGreater(min(w for name, w in widths.items() if "U" not in name), 50)
 
+    def test_figures_are_what_the_commands_draw(self):
+        readme = (SOURCE / "impl/plan/schedules/README.md").read_text(encoding="utf-8")
+        drawn = {}
+        for line in readme.splitlines():
+            if line.startswith("build/cpu/shardproof schedule draw"):
+                args = shlex.split(line)[1:]
+                self.expect(PASS, *args)
+                drawn[args[-1]] = (self.folder / args[-1]).read_text(encoding="utf-8")
+        figures = {f.name: f.read_text(encoding="utf-8") for f in (SOURCE / "impl/plan/schedules/figures").iterdir()}
+        self.assertEqual(sorted(figures), sorted(drawn))
+        self.assertEqual(sorted(re.findall(r"\(figures/(.*)\)", readme)), sorted(drawn))
+        for name, text in drawn.items():
+            self.assertEqual(figures[name], text, f"impl/plan/schedules/figures/{name}: draw it again")
+
     def test_a_file_s_name_does_not_reach_the_terminal_raw(self):
         self.write("\x1b[1m", "0F0,0B0\n")
         for action in ["draw", "bubble", "check"]:
