@@ -247,7 +247,7 @@ class Plots(Cli):
                 about, events = file["otherData"], file["traceEvents"]
                 said = self.expect(PASS, "schedule", "bubble", name, "--ranks", "4", "--microbatches", "8", "--costs",
                                    "1,1.5,0.5,0.25").stdout
-                self.assertAlmostEqual(float(re.search(r"([\d.e-]+) of all ranks' time", said).group(1)),
+                self.assertAlmostEqual(float(re.search(r"bubble fraction: .*? ([\d.e-]+)", said).group(1)),
                                        about["bubble_fraction"], delta=5e-5)
                 busy = 0
                 for rank in range(4):
@@ -287,7 +287,7 @@ class Plots(Cli):
         self.write("t.json", '{"traceEvents":[]}')
         self.plot("t.json", code=USAGE, says="a run's timeline is drawn from its folder")
         self.expect(USAGE, "schedule", "draw", "gpipe", "--ranks", "100", "--microbatches", "200", "--out", "s.json",
-                    says="40100 actions are too many, more than 20000")
+                    says="40100 actions and rows are too many for a drawing, more than 20000")
         self.assertEqual(self.files("."), ["t.json"])
 
     def test_without_matplotlib_both_say_what_installs_it(self):
