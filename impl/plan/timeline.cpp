@@ -61,14 +61,14 @@ Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
   const auto begins_block = [&](std::size_t rank, std::size_t at) {
     const auto& actions = schedule.ranks[rank];
     return costs.overlapped && at + 1 < actions.size() && actions[at].kind == forward &&
-           actions[at + 1].kind == backward;
+           actions[at + 1].kind == backward && actions[at].microbatch != actions[at + 1].microbatch;
   };
   const auto depend = [&](Operation& operation, const Action& a) {
     const auto source = index.source(a);
     if (!source || !*source) return;
     const auto rank = static_cast<std::size_t>(source->rank), at = static_cast<std::size_t>(source->at);
-    operation.dependencies.push_back(first[rank] + at + (begins_block(rank, at) ? 1 : 0));
-    if (source->rank != operation.rank) operation.latency = costs.message;
+    operation.dependencies.push_back({first[rank] + at + (begins_block(rank, at) ? 1 : 0),
+                                      source->rank == operation.rank ? 0 : costs.message});
   };
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
     for (std::size_t at = 0; at < schedule.ranks[rank].size(); ++at) {
