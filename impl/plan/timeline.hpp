@@ -11,7 +11,7 @@
 namespace shardproof::plan {
 
 /// Of one action of a stage, in one unit; B costs I and W, and what it makes is there when both have ended. U takes no
-/// time. Of a slice: 1 / slices.
+/// time, but waits for the other ranks of its stage. Of a slice: 1 / slices.
 struct ActionCosts {
   double forward = 1, backward_input = 1, backward_weight = 1;
   double message = 0;  ///< from the end of an action to the start of what waits for it on another rank; links carry any
