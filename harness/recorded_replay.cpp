@@ -130,13 +130,13 @@ class Builder {
       auto& end = operations_[ends_[place.rank][place.index]];
       if (!is_send(at(place))) {
         for (const auto& other : places)
-          if (other.rank != place.rank) end.dependencies.push_back(begins_[other.rank][other.index]);
+          if (other.rank != place.rank) end.dependencies.push_back({begins_[other.rank][other.index]});
         continue;
       }
       const auto taken = meetings_.find({group, from, to, number - options_.send_depth});
       if (taken == meetings_.end()) continue;
       for (const auto& other : taken->second)
-        if (!is_send(at(other))) end.dependencies.push_back(ends_[other.rank][other.index]);
+        if (!is_send(at(other))) end.dependencies.push_back({ends_[other.rank][other.index]});
     }
   }
 

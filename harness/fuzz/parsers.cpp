@@ -13,6 +13,7 @@
 #include "harness/record.hpp"
 #include "harness/suite.hpp"
 #include "impl/comm/inject.hpp"
+#include "impl/plan/checker.hpp"
 #include "impl/plan/layout.hpp"
 #include "impl/plan/schedule.hpp"
 #include "impl/plan/strategy.hpp"
@@ -46,6 +47,10 @@ std::string safetensors_seed() {
   length[0] = static_cast<char>(header.size());
   return length + header + "xy";
 }
+void as_schedule(std::string_view text) {
+  const plan::Schedule schedule = plan::parse_schedule(text);
+  plan::prove(schedule, plan::extent_of(schedule));
+}
 void as_map(std::string_view text) {
   static const auto parameters = workload::parameters(workload::load("tiny"));
   parse_candidate_map(text, "map", parameters);
@@ -61,7 +66,7 @@ std::array<Parser, 10> parsers() {
       {"record", [](std::string_view text) { parse_record(text, "record"); },
        R"({"schema": "shardproof.record/1", "case": "tiny | dp1 | 1 rank | exact | cpu | threads", "workload": "tiny",
            "ranks": 1, "track": "exact", "ledgers": {"a": 1}, "figures": {"b": null}, "verdict": "fail"})"},
-      {"schedule", [](std::string_view text) { plan::parse_schedule(text); }, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"},
+      {"schedule", as_schedule, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"},
       {"layout", [](std::string_view text) { plan::parse_layout(text); }, "# tiny\nheads 0:6\nvocab 0:13\n"},
       {"strategy", [](std::string_view text) { plan::parse_strategy(text, 8); },
        "dp* pp2 tp2 order=tp,pp,dp schedule=gpipe microbatches=4 layers=3,2 optimizer=adam clip=0.5"},

@@ -7,29 +7,23 @@
 #include <vector>
 
 #include "impl/plan/schedule.hpp"
+#include "impl/plan/schedule_findings.hpp"
 #include "impl/plan/schedule_index.hpp"
 
 namespace shardproof::plan {
 
-/// What is wrong, and where; of what is missing, and of a deadlock, `at` is none.
-struct ScheduleFinding {
-  static constexpr std::int64_t nowhere = -1;
-
-  std::int64_t rank = nowhere, at = nowhere;  ///< at: of the rank's actions
-  std::string text;                           ///< "0B1 comes before 0F1"
-};
-
-/// Every finding, empty for a legal schedule:
+/// Every finding, of more than a hundred their count; empty for a legal schedule:
 /// - an action of a stage, microbatch or slice that does not exist, that is doubled, or that is missing (of many, the
-///   first ten and their count);
+///   first ten and their count); a rank without an action;
 /// - F, I and W of one microbatch of a stage on several ranks; I before F, W before I, U before W on their rank; slices
 ///   of F not forwards, of I not backwards in time;
-/// - weights that the schedule's rule does not give (weight_versions.hpp);
-/// - ranks that share stages (mirrors) and finish the gradients of those in different orders, so that the sums over the
-///   copies would wait for each other;
-/// - where there is none of these, a deadlock with sends of the schedule's depth, each rank's blocked action named.
+/// - where there is none of these, updates that are not those of the schedule's rule (schedule_updates.hpp);
+/// - else weights that the rule does not give (weight_versions.hpp);
+/// - ranks that share stages (mirrors) and finish the gradients of those in different orders. Where there is no U, the
+///   sums over the copies follow the last action of a rank, in this order, and would wait for each other;
+/// - where there is none of these, a deadlock with sends of the schedule's depth: a circle of blocked actions.
 /// Receives come just before, sends just after their action, and messages of one direction arrive in the order in which
-/// they were sent. U may be left out.
+/// they were sent. A U waits for those of the other ranks of its stage.
 std::vector<ScheduleFinding> prove(const Schedule& schedule, const ScheduleExtent& extent);
 /// The same of whole sequences, as "rank 0: 0B1 comes before 0F1".
 std::vector<std::string> findings(const Schedule& schedule, std::int64_t stages, std::int64_t microbatches);

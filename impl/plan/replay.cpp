@@ -23,11 +23,12 @@ Indices before_on_lanes(std::span<const Operation> operations) {
   for (std::size_t k = 0; k < operations.size(); ++k) {
     const Operation& operation = operations[k];
     if (!(operation.cost >= 0)) throw BadInput(fmt::format("replay: operation {} costs {}", k, operation.cost));
-    if (!(operation.latency >= 0))
-      throw BadInput(fmt::format("replay: operation {} has latency {}", k, operation.latency));
-    for (const std::size_t d : operation.dependencies)
-      if (d >= operations.size())
-        throw BadInput(fmt::format("replay: operation {} depends on {} of {}", k, d, operations.size()));
+    for (const auto& [other, latency] : operation.dependencies) {
+      if (other >= operations.size())
+        throw BadInput(fmt::format("replay: operation {} depends on {} of {}", k, other, operations.size()));
+      if (!(latency >= 0))
+        throw BadInput(fmt::format("replay: operation {} has latency {} after {}", k, latency, other));
+    }
     const auto [there, is_first] = last.try_emplace({operation.rank, operation.lane}, k);
     if (!is_first) before[k] = std::exchange(there->second, k);
   }
@@ -39,12 +40,12 @@ class Followers {
  public:
   explicit Followers(std::span<const Operation> operations) : first_(operations.size() + 1) {
     for (const Operation& operation : operations)
-      for (const std::size_t d : operation.dependencies) ++first_[d + 1];
+      for (const Dependency& d : operation.dependencies) ++first_[d.operation + 1];
     for (std::size_t k = 0; k < operations.size(); ++k) first_[k + 1] += first_[k];
     all_.resize(first_.back());
     Indices next(first_.begin(), first_.end() - 1);
     for (std::size_t k = 0; k < operations.size(); ++k)
-      for (const std::size_t d : operations[k].dependencies) all_[next[d]++] = k;
+      for (const Dependency& d : operations[k].dependencies) all_[next[d.operation]++] = k;
   }
   std::span<const std::size_t> of(std::size_t k) const {
     return std::span(all_).subspan(first_[k], first_[k + 1] - first_[k]);
@@ -63,8 +64,8 @@ std::string circle(std::span<const Operation> operations, const Indices& before,
     walked[at] = true;
     path.push_back(at);
     const auto& waits = operations[at].dependencies;
-    const auto open = std::ranges::find_if(waits, [&](std::size_t d) { return !done[d]; });
-    at = open == waits.end() ? before[at] : *open;
+    const auto open = std::ranges::find_if(waits, [&](const Dependency& d) { return !done[d.operation]; });
+    at = open == waits.end() ? before[at] : open->operation;
   }
   std::string text = "replay: operations wait for each other:";
   for (auto k = std::ranges::find(path, at); k != path.end(); ++k)
@@ -93,7 +94,7 @@ std::vector<Span> replay(std::span<const Operation> operations) {
     done[k] = true;
     const Operation& operation = operations[k];
     double start = before[k] == none ? 0 : spans[before[k]].end;
-    for (const std::size_t d : operation.dependencies) start = std::max(start, spans[d].end + operation.latency);
+    for (const auto& [other, latency] : operation.dependencies) start = std::max(start, spans[other].end + latency);
     spans[k] = {start, start + operation.cost};
     for (const std::size_t f : followers.of(k))
       if (--open[f] == 0) ready.push_back(f);

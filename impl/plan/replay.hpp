@@ -3,18 +3,23 @@
 // spans, the predictor profile costs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace shardproof::plan {
 
+struct Dependency {
+  std::size_t operation = 0;  ///< index into the list, in any direction
+  double latency = 0;         ///< from its end to the start of what depends on it
+};
+
 /// Runs on one lane of one rank after its dependencies have ended, and after every earlier operation of that lane.
 struct Operation {
   std::int64_t rank = 0, lane = 0;
-  double cost = 0;                        ///< seconds, or any unit
-  std::vector<std::size_t> dependencies;  ///< indices into the list, in any direction
-  double latency = 0;                     ///< from the ends of its dependencies to its start
+  double cost = 0;  ///< seconds, or any unit
+  std::vector<Dependency> dependencies;
 };
 
 struct Span {

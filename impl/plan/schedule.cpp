@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@ namespace shardproof::plan {
 namespace {
 
 constexpr std::string_view letters = "FIWBU";  // in the order of ActionKind
+constexpr std::array<std::string_view, 4> rule_names = {"flushed", "stashed", "vertical_sync", "double_buffered"};
 constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
 constexpr std::string_view digits = "0123456789";
 constexpr std::string_view overlapped = "OVERLAP_F_B";
@@ -29,6 +31,10 @@ class Reader {
   Schedule read(std::string_view text) {
     if (const auto lines = std::ranges::count(text, '\n'); lines > most_ranks)
       throw BadInput(fmt::format("schedule: {} lines: it may have at most {} ranks", lines, most_ranks));
+    if (text.starts_with("\xEF\xBB\xBF")) {
+      findings_.add({}, "the text begins with a byte order mark: it must begin with an action");
+      text.remove_prefix(3);
+    }
     for (const Word& line : lines_of(text)) {
       schedule_.ranks.emplace_back();
       columns_.emplace_back();
@@ -62,10 +68,19 @@ class Reader {
     if (close + 1 + overlapped.size() != word.text.size())
       return findings_.add(word, fmt::format("\"{}\" is no pair of actions: they are written as (0F1;1B0){}",
                                              shortened(word), overlapped));
-    for (const Word& part : split({word.text.substr(1, close - 1), word.line, word.column + 1}, ';')) {
+    const std::size_t before = schedule_.ranks.back().size();
+    const auto parts = split({word.text.substr(1, close - 1), word.line, word.column + 1}, ';');
+    for (const Word& part : parts) {
       const Word one = trimmed(part);
       action(one, std::min(one.text.find_first_not_of(digits), one.text.size()));
     }
+    const std::span<const Action> read = std::span(schedule_.ranks.back()).subspan(before);
+    const bool is_pair =
+        parts.size() == 2 &&
+        (read.size() < 2 || (read[0].kind == ActionKind::forward &&
+                             (read[1].kind == ActionKind::backward || read[1].kind == ActionKind::backward_input)));
+    if (!is_pair)
+      findings_.add(word, fmt::format("\"{}\" is no pair: it is of one forward, then one backward", shortened(word)));
   }
 
   /// `end`: of the stage's digits.
@@ -99,6 +114,10 @@ class Reader {
         !whole(number.substr(0, dot), "microbatch", end + 1, result.microbatch) ||
         (dot != number.npos && !whole(number.substr(dot + 1), "slice", end + dot + 2, result.slice)))
       return;
+    if (result.kind == ActionKind::update && result.slice != Action::whole)
+      return findings_.add(
+          {word.text, word.line, word.column + end + 1 + dot},
+          fmt::format("\"{}\" is no action: an update is of a stage, it has no slice", shortened(word)));
     schedule_.ranks.back().push_back(result);
     columns_.back().push_back(static_cast<std::uint32_t>(word.column));
   }
@@ -117,6 +136,16 @@ class Reader {
 };
 
 }  // namespace
+
+std::string print(WeightRule rule) { return std::string(rule_names[static_cast<std::size_t>(rule)]); }
+std::span<const std::string_view> weight_rule_names() { return rule_names; }
+
+WeightRule weight_rule(std::string_view name) {
+  const auto found = std::ranges::find(rule_names, name);
+  if (found == rule_names.end())
+    throw BadInput(unknown("rule for weights", name, std::vector<std::string>(rule_names.begin(), rule_names.end())));
+  return static_cast<WeightRule>(found - rule_names.begin());
+}
 
 char letter_of(ActionKind kind) { return letters[static_cast<std::size_t>(kind)]; }
 
@@ -154,6 +183,14 @@ const ScheduleGenerator& schedule_generator(std::string_view name) {
 }
 
 Schedule generate(const ScheduleGenerator& generator, const ScheduleShape& shape) {
+  for (const auto& [what, value] : {std::pair{"ranks", shape.ranks},
+                                    {"microbatches", shape.microbatches},
+                                    {"chunks", shape.chunks},
+                                    {"slices", shape.slices}})
+    if (value < 1) throw BadInput(fmt::format("{}: {} {}: from 1", generator.name, what, value));
+  if (shape.microbatches_per_update < 0)
+    throw BadInput(
+        fmt::format("{}: microbatches per update {}: from 0", generator.name, shape.microbatches_per_update));
   if (const std::string why = generator.refusal(shape); !why.empty())
     throw NotSupported(fmt::format("{}: {}", generator.name, why));
   return generator.generate(shape);

@@ -12,7 +12,7 @@
 namespace shardproof::plan {
 
 /// F forward; I backward for inputs; W backward for weights; B: I, then W; U update of the stage to its next version,
-/// after the W of its microbatch.
+/// after the W of its microbatch. Ranks that hold the stage sum its gradients in their U and wait there for each other.
 enum class ActionKind : std::uint8_t { forward, backward_input, backward_weight, backward, update };
 char letter_of(ActionKind kind);
 
@@ -29,20 +29,28 @@ struct Action {
 /// "0F1", "0F1.2"
 std::string print(const Action& action);
 
-/// Which version of a stage's weights an action reads; version v is what v updates have made.
+/// Which version of a stage's weights an action reads; version v is what v updates of the stage have made. Which
+/// updates there must be: schedule_updates.hpp.
 enum class WeightRule : std::uint8_t {
-  flushed,          ///< version 0: no action of a stage comes after an update of it
-  stashed,          ///< F the latest; what follows from it the same (Narayanan et al. 2019, section 3.3)
-  vertical_sync,    ///< the version that the microbatch met at stage 0 (ibid.)
+  flushed,        ///< version 0: no action of a stage comes after an update of it
+  stashed,        ///< F the latest; what follows from it the same (Narayanan et al. 2019, section 3.3)
+  vertical_sync,  ///< the weights of as many minibatches as the microbatch met at stage 0 (ibid.): where stages are on
+                  ///< several ranks, an update is of so many minibatches
   double_buffered,  ///< that of max(floor(k/m) - 1, 0) updates for microbatch k, m between updates (Narayanan et al.
                     ///< 2021b, section 3.1)
 };
+/// "double_buffered"
+std::string print(WeightRule rule);
+/// In the order of the rules.
+std::span<const std::string_view> weight_rule_names();
+/// Throws BadInput, naming the nearest.
+WeightRule weight_rule(std::string_view name);
 
 struct Schedule {
   std::vector<std::vector<Action>> ranks = {};  ///< by pp coordinate
-  /// How far a sender may be ahead, or there is a deadlock: a send returns once at most so many messages of its
-  /// direction to that receiver are undelivered; 0 is a rendezvous. It is proven with this, and runs with at least
-  /// this. The text form does not hold it, nor what follows.
+  /// How far a sender may be ahead: a send returns once at most so many messages of its direction to that receiver are
+  /// undelivered; 0 is a rendezvous. The schedule is proven with this, and runs with at least this; with less some
+  /// schedules are a deadlock. The text form does not hold it, nor what follows.
   std::int64_t send_depth = 0;
   WeightRule weights = WeightRule::flushed;
   bool operator==(const Schedule&) const = default;
@@ -56,6 +64,7 @@ Schedule parse_schedule(std::string_view text);
 using Columns = std::vector<std::vector<std::uint32_t>>;
 Schedule parse_schedule(std::string_view text, Columns& columns);
 
+/// Numbers are from 1 where nothing else is said.
 struct ScheduleShape {
   std::int64_t ranks = 1, microbatches = 1;
   std::int64_t chunks = 1;                   ///< stages that a rank holds, of those schedules that may hold several
@@ -84,7 +93,7 @@ struct ScheduleGenerator {
 std::span<const ScheduleGenerator* const> schedules();
 /// Throws BadInput, naming the nearest.
 const ScheduleGenerator& schedule_generator(std::string_view name);
-/// Throws NotSupported with the generator's reason.
+/// Throws NotSupported with the generator's reason, BadInput for a number below 1.
 Schedule generate(const ScheduleGenerator& generator, const ScheduleShape& shape);
 
 /// The pp coordinate that runs a stage where stages are dealt out in turn.

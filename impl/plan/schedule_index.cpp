@@ -2,6 +2,7 @@
 #include "impl/plan/schedule_index.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace shardproof::plan {
 
@@ -13,9 +14,20 @@ ScheduleExtent extent_of(const Schedule& schedule) {
     for (const Action& action : actions) {
       extent.stages = std::max(extent.stages, action.stage + 1);
       extent.microbatches = std::max(extent.microbatches, action.microbatch + 1);
-      extent.slices = std::max(extent.slices, action.slice + 1);
+      if (action.kind != update) extent.slices = std::max(extent.slices, action.slice + 1);
     }
   return extent;
+}
+
+ScheduleExtent extent_of(const ScheduleShape& shape) {
+  return {shape.stages(), shape.microbatches, shape.slices == 1 ? 0 : shape.slices};
+}
+
+std::int64_t ScheduleExtent::units() const {
+  std::int64_t units = 0;
+  if (__builtin_mul_overflow(stages, microbatches, &units) || __builtin_mul_overflow(units, parts(), &units))
+    return std::numeric_limits<std::int64_t>::max();
+  return units;
 }
 
 ScheduleIndex::ScheduleIndex(const Schedule& schedule, const ScheduleExtent& extent)

@@ -13,11 +13,15 @@ namespace shardproof::plan {
 /// How many of each there are; slices is 0 where sequences are whole.
 struct ScheduleExtent {
   std::int64_t stages = 0, microbatches = 0, slices = 0;
-  /// (stage, microbatch, slice) triples, each of which needs F, I and W.
-  std::int64_t units() const { return stages * microbatches * (slices == 0 ? 1 : slices); }
+  /// Of a sequence.
+  std::int64_t parts() const { return slices == 0 ? 1 : slices; }
+  /// (stage, microbatch, slice) triples, each of which needs F, I and W; at most the greatest of the type.
+  std::int64_t units() const;
 };
 /// The least that holds all actions of the schedule.
 ScheduleExtent extent_of(const Schedule& schedule);
+/// What a generator makes for the shape.
+ScheduleExtent extent_of(const ScheduleShape& shape);
 
 struct ActionPlace {
   std::int32_t rank = -1, at = -1;  ///< at: of the rank's actions
@@ -25,7 +29,7 @@ struct ActionPlace {
   bool operator==(const ActionPlace&) const = default;
 };
 
-/// F, I and W of every unit; B is both of the last two. Memory is linear in units and in actions.
+/// F, I and W of every unit; B is both of the last two. Memory is linear in units.
 class ScheduleIndex {
  public:
   /// All actions but U must lie within the extent. The schedule outlives the index.
@@ -33,7 +37,7 @@ class ScheduleIndex {
 
   const ScheduleExtent& extent() const { return extent_; }
   std::int64_t unit(const Action& action) const {
-    return (action.stage * extent_.microbatches + action.microbatch) * slices() +
+    return (action.stage * extent_.microbatches + action.microbatch) * extent_.parts() +
            (extent_.slices == 0 ? 0 : action.slice);
   }
   /// The first one; none where there is none. `kind` is F, I or W.
@@ -51,7 +55,6 @@ class ScheduleIndex {
   std::optional<ActionPlace> target(const Action& action) const;
 
  private:
-  std::int64_t slices() const { return extent_.slices == 0 ? 1 : extent_.slices; }
   std::optional<ActionPlace> neighbour(const Action& action, std::int64_t stage) const;
 
   const Schedule& schedule_;

@@ -7,15 +7,18 @@ namespace shardproof::plan {
 
 std::string unused_shape(const ScheduleShape& shape, const ShapeUse& use, std::int64_t chunks) {
   if (!use.chunks && shape.chunks != chunks)
-    return fmt::format("chunks {}: a rank holds {} stage{}", shape.chunks, chunks, chunks == 1 ? "" : "s");
+    return fmt::format("chunks {}: a rank holds {} stage{}", shape.chunks, chunks, plural(chunks));
   if (!use.slices && shape.slices != 1)
     return fmt::format("slices {}: it takes whole sequences, slices 1", shape.slices);
   if (!use.updates && shape.microbatches_per_update != 0)
     return fmt::format("microbatches per update {}: it has no updates but at the end", shape.microbatches_per_update);
-  if (!use.replicas && (!shape.replicas.empty() || shape.vertical_sync))
-    return "replicas and vertical sync are pipedream's alone";
+  if (!use.replicas && !shape.replicas.empty())
+    return fmt::format("replicas {}: a stage is on one rank but in pipedream", fmt::join(shape.replicas, ","));
+  if (!use.replicas && shape.vertical_sync) return "vertical sync on: it is of pipedream alone, off";
   return "";
 }
+
+std::string_view plural(std::int64_t count) { return count == 1 ? "" : "s"; }
 
 void append(std::vector<Action>& actions, const ScheduleShape& shape, const Action& action) {
   if (shape.slices == 1) return actions.push_back(action);

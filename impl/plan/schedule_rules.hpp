@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "impl/plan/schedule.hpp"
 
@@ -15,6 +16,9 @@ struct ShapeUse {
 };
 /// Why the rest of the shape must be as it is by default; "" where it is. `chunks`: what a schedule without choice has.
 std::string unused_shape(const ScheduleShape& shape, const ShapeUse& use, std::int64_t chunks = 1);
+
+/// The end of a word.
+std::string_view plural(std::int64_t count);
 
 void repeat(std::int64_t times, const auto& act) {
   for (std::int64_t k = 0; k < times; ++k) act();

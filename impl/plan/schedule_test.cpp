@@ -63,6 +63,8 @@ TEST(Schedule, SlicesAreWrittenAfterAPoint) {
             "schedule: line 1, column 4: \"0F1.\" is no action: after the point comes the slice, a number");
   EXPECT_EQ(refusal("0F1.2147483649"),
             "schedule: line 1, column 5: \"0F1.2147483649\": the slice must be a whole number from 0 to 2147483648");
+  EXPECT_EQ(refusal("0F1.0,0U1.3"),
+            "schedule: line 1, column 10: \"0U1.3\" is no action: an update is of a stage, it has no slice");
 }
 
 // As its _PipelineScheduleRuntime prints and reads them, with communication and with overlapped pairs.
@@ -77,6 +79,25 @@ TEST(Schedule, PyTorchFilesReadUnchanged) {
   EXPECT_EQ(refusal("(1F0)1OVERLAP_F_B"),
             "schedule: line 1, column 1: \"(1F0)1OVERLAP_F_B\" is no pair of actions: they are written as "
             "(0F1;1B0)OVERLAP_F_B");
+}
+
+TEST(Schedule, AnOverlappedPairIsAForwardAndABackward) {
+  for (const std::string pair : {"(0F0)OVERLAP_F_B", "(0F0;0B1;0F1)OVERLAP_F_B", "(0I0;0W0)OVERLAP_F_B",
+                                 "(0B0;0F1)OVERLAP_F_B", "(0F0;0W1)OVERLAP_F_B", "(0F0;0U0)OVERLAP_F_B"})
+    EXPECT_EQ(refusal("0F0," + pair),
+              "schedule: line 1, column 5: \"" + pair + "\" is no pair: it is of one forward, then one backward");
+}
+
+TEST(Schedule, AByteOrderMarkIsNamed) {
+  EXPECT_EQ(refusal("\xEF\xBB\xBF"
+                    "0F0"),
+            "schedule: line 1, column 1: the text begins with a byte order mark: it must begin with an action");
+}
+
+TEST(Schedule, RulesForWeightsHaveNames) {
+  for (const std::string_view name : weight_rule_names()) EXPECT_EQ(print(weight_rule(name)), name);
+  EXPECT_EQ(print(WeightRule::double_buffered), "double_buffered");
+  EXPECT_THROW(weight_rule("flush"), BadInput);
 }
 
 TEST(Schedule, KnowsTheColumnsOfItsActions) {

@@ -2,6 +2,8 @@
 #include "impl/plan/timeline.hpp"
 
 #include <algorithm>
+#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +26,36 @@ double cost_of(const Action& action, const ActionCosts& costs, double slices) {
     case update: break;
   }
   return 0;
+}
+
+/// The k-th update of a stage waits for what comes before the k-th on all of its ranks: an operation of no cost and of
+/// no rank, after those of the schedule. `first`: operation of each rank.
+void meet_in_updates(const Schedule& schedule, const std::vector<std::size_t>& first, double message,
+                     std::vector<Operation>& operations) {
+  using Meetings = std::vector<std::vector<std::size_t>>;  // of each update its operations, a rank's each
+  std::map<std::int64_t, Meetings> stages;
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    std::unordered_map<std::int64_t, std::size_t> updates;
+    for (std::size_t at = 0; at < schedule.ranks[rank].size(); ++at) {
+      const Action& a = schedule.ranks[rank][at];
+      if (a.kind != update) continue;
+      Meetings& meetings = stages[a.stage];
+      const std::size_t k = updates[a.stage]++;
+      if (k == meetings.size()) meetings.emplace_back();
+      meetings[k].push_back(first[rank] + at);
+    }
+  }
+  std::int64_t lane = 0;
+  for (const auto& [stage, meetings] : stages)
+    for (const auto& members : meetings) {
+      if (members.size() < 2) continue;
+      Operation meeting{.rank = -1, .lane = lane++, .dependencies = {}};
+      for (const std::size_t member : members) {
+        meeting.dependencies.push_back({member - 1, message});  // before U comes W
+        operations[member].dependencies.push_back({operations.size()});
+      }
+      operations.push_back(std::move(meeting));
+    }
 }
 
 }  // namespace
@@ -52,7 +84,7 @@ double Timeline::bubble_of_span() const {
 Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
   const ScheduleExtent extent = extent_of(schedule);
   const ScheduleIndex index(schedule, extent);
-  const double slices = static_cast<double>(std::max<std::int64_t>(extent.slices, 1));
+  const double slices = static_cast<double>(extent.parts());
   std::vector<std::size_t> first;  // operation of each rank
   std::size_t count = 0;
   for (const auto& actions : schedule.ranks) first.push_back(std::exchange(count, count + actions.size()));
@@ -61,14 +93,14 @@ Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
   const auto begins_block = [&](std::size_t rank, std::size_t at) {
     const auto& actions = schedule.ranks[rank];
     return costs.overlapped && at + 1 < actions.size() && actions[at].kind == forward &&
-           actions[at + 1].kind == backward;
+           actions[at + 1].kind == backward && actions[at].microbatch != actions[at + 1].microbatch;
   };
   const auto depend = [&](Operation& operation, const Action& a) {
     const auto source = index.source(a);
     if (!source || !*source) return;
     const auto rank = static_cast<std::size_t>(source->rank), at = static_cast<std::size_t>(source->at);
-    operation.dependencies.push_back(first[rank] + at + (begins_block(rank, at) ? 1 : 0));
-    if (source->rank != operation.rank) operation.latency = costs.message;
+    operation.dependencies.push_back(
+        {first[rank] + at + (begins_block(rank, at) ? 1 : 0), source->rank == operation.rank ? 0 : costs.message});
   };
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
     for (std::size_t at = 0; at < schedule.ranks[rank].size(); ++at) {
@@ -79,6 +111,8 @@ Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
       depend(operation, a);
       if (begins_block(rank, at)) depend(operation, schedule.ranks[rank][at + 1]);
     }
+
+  meet_in_updates(schedule, first, costs.message, operations);
 
   const auto spans = replay(operations);
   Timeline line;
@@ -96,7 +130,7 @@ Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
 }
 
 std::string picture(const Schedule& schedule) {
-  const auto slices = static_cast<double>(std::max<std::int64_t>(extent_of(schedule).slices, 1));
+  const auto slices = static_cast<double>(extent_of(schedule).parts());
   const Timeline line = timeline(schedule, {slices, slices, slices});
   bool one_stage_each = true;
   for (const auto& actions : schedule.ranks)

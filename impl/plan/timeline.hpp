@@ -11,14 +11,14 @@
 namespace shardproof::plan {
 
 /// Of one action of a stage, in one unit; B costs I and W, and what it makes is there when both have ended. U takes no
-/// time. Of a slice: 1 / slices.
+/// time, but waits for the other ranks of its stage. Of a slice: 1 / slices.
 struct ActionCosts {
   double forward = 1, backward_input = 1, backward_weight = 1;
   double message = 0;  ///< from the end of an action to the start of what waits for it on another rank; links carry any
                        ///< number of messages at once
   std::vector<double> stages = {};  ///< factor of each; empty: 1
-  /// An F with a B just after it is one block, as in DualPipe: it begins when both can, and what both make is there at
-  /// its end.
+  /// An F with a B of another microbatch just after it is one block, as in DualPipe: it begins when both can, and what
+  /// both make is there at its end.
   bool overlapped = false;
 };
 
@@ -38,7 +38,8 @@ struct Timeline {
   double bubble_of_span() const;
 };
 
-/// For a schedule without findings (checker.hpp). Throws BadInput where actions wait for each other.
+/// For a schedule without findings (checker.hpp). Throws BadInput where actions wait for each other, as blocks may that
+/// each hold what another waits for.
 Timeline timeline(const Schedule& schedule, const ActionCosts& costs = {});
 
 /// One line per rank, a column per unit of time where F, I and W each take one; "." is idle time. Stages are left out

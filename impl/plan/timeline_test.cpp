@@ -54,6 +54,55 @@ TEST(Timeline, OnlyTheInputsBackwardIsWaitedFor) {
   EXPECT_EQ(timeline(parse_schedule("0F0,0B0\n1F0,1B0")).makespan, 6);
 }
 
+TEST(Timeline, MessagesAreBetweenRanksAndStagesHaveTheirFactor) {
+  const Timeline line = timeline(parse_schedule("0F0,1F0,1B0,0B0\n2F0,2B0"), {.message = 10, .stages = {1, 2, 4}});
+  EXPECT_EQ(line.ranks[1][0].start, 3 + 10);                 // 0F0 and 1F0 take 1 and 2, without a message
+  EXPECT_EQ(line.ranks[0][2].start, 13 + 12 + 10);           // 2F0 and 2B0 take 4 and 8
+  EXPECT_EQ(line.makespan, line.ranks[0][2].start + 4 + 2);  // 1B0 and 0B0, without a message
+}
+
+/// 1F1 and 1B0 of rank 1 are a block: F's input is of its own rank and late, B's comes by message and early.
+TEST(Timeline, OfABlockOnlyWhatComesByMessageTakesTheMessagesTime) {
+  const Schedule schedule = parse_schedule("1F0,0F1,1F1,1B0,1B1,0B1\n0F0,2F0,2B0,2F1,2B1,0B0");
+  const double message = 10, slow = 100;
+  const ActionCosts costs{.message = message, .stages = {slow, 1, 1}, .overlapped = true};
+  const Timeline line = timeline(schedule, costs);
+  const double local = line.ranks[0][1].end, remote = line.ranks[1][2].end + message;
+  ASSERT_GT(local, remote);
+  EXPECT_EQ(line.ranks[0][2].start, local);
+}
+
+TEST(Timeline, ABlockIsOfTwoMicrobatches) {
+  const Schedule one = parse_schedule("0F0,0B0\n1F0,1B0");
+  EXPECT_EQ(timeline(one, {.overlapped = true}).makespan, timeline(one).makespan);
+  // 0F1 waits with 0B0 for 1B0, which ends at 4.
+  const Schedule two = parse_schedule("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1");
+  EXPECT_EQ(timeline(two).ranks[0][1].start, 1);
+  EXPECT_EQ(timeline(two, {.overlapped = true}).ranks[0][1].start, 4);
+}
+
+/// Each has the F that the other's block needs beside a B that waits for the other's: legal one after the other.
+TEST(Timeline, BlocksThatWaitForEachOtherAreRefused) {
+  const Schedule schedule = parse_schedule("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1");
+  EXPECT_EQ(timeline(schedule).makespan, 9);
+  EXPECT_THROW(timeline(schedule, {.overlapped = true}), BadInput);
+}
+
+/// Stage 1 is on two ranks, of which one has its gradient at 4, the other at 5; with messages at 14 and 15.
+TEST(Timeline, CopiesWaitForEachOtherInTheirUpdates) {
+  const Schedule schedule = parse_schedule("0F0,0F1,0B0,0U0,0B1,0U1\n1F0,1B0,1U0\n1F1,1B1,1U1");
+  for (const double message : {0, 10}) {
+    const Timeline line = timeline(schedule, {.message = message});
+    const double late = 5 + message;
+    EXPECT_EQ(line.ranks[1][1].end, late - 1);
+    EXPECT_EQ(line.ranks[2][1].end, late);
+    EXPECT_EQ(line.ranks[1][2].start, late + message);
+    EXPECT_EQ(line.ranks[2][2].start, late + message);
+    EXPECT_EQ(line.ranks.size(), 3u);
+    EXPECT_EQ(line.busy, 12);
+  }
+}
+
 TEST(Timeline, WhatTakesNoTimeHasNoBubble) {
   EXPECT_EQ(of("gpipe", 4, 1, {0, 0, 0}).bubble_overhead(), 0);
   EXPECT_EQ(of("gpipe", 4, 1, {0, 0, 0}).bubble_fraction(), 0);

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "impl/plan/checker.hpp"
+#include "impl/plan/schedule_updates.hpp"
 
 namespace shardproof::plan {
 namespace {
@@ -37,58 +39,66 @@ class Kept {
   std::int64_t newest_ = 0, old_ = 0;  // old_: of those before the newest
 };
 
-class Reader {
+class Versions {
  public:
-  Reader(const Schedule& schedule, const ScheduleIndex& index)
+  Versions(const Schedule& schedule, const ScheduleIndex& index)
       : schedule_(schedule),
         index_(index),
         of_forward_(static_cast<std::size_t>(index.extent().units()), -1),
-        per_update_(microbatches_per_update(schedule, index.extent().microbatches)) {
-    // vertical_sync reads what stage 0 saw: its ranks come first.
-    std::vector<std::size_t> order;
-    for (const bool first : {true, false})
-      for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
-        if (std::ranges::any_of(schedule.ranks[rank], [](const Action& a) { return a.stage == 0; }) == first)
-          order.push_back(rank);
+        of_update_(microbatches_per_update(schedule, index.extent())) {
     result_.read.resize(schedule.ranks.size());
     result_.most_kept.resize(schedule.ranks.size());
-    for (const std::size_t rank : order) read(rank);
-    if (result_.findings.empty())
+    if (schedule.weights == WeightRule::vertical_sync)  // other stages read what stage 0 met, on any rank
+      for (const auto& actions : schedule.ranks) meet_stage_0(actions);
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) read(rank);
+    if (findings_.empty())
       for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) result_.most_kept[rank] = most_kept(rank);
-    std::ranges::sort(result_.findings, {}, [](const ScheduleFinding& f) { return std::pair(f.rank, f.at); });
+    result_.findings = std::move(findings_).list();
   }
 
   WeightVersions result() && { return std::move(result_); }
 
  private:
+  void meet_stage_0(const std::vector<Action>& actions) {
+    std::int64_t updates = 0;
+    for (const Action& a : actions) {
+      if (a.stage != 0) continue;
+      if (a.kind == update) ++updates;
+      if (a.kind == forward && a.slice <= 0) version(a) = updates;
+    }
+  }
+
   void read(std::size_t rank) {
     std::map<std::int64_t, std::int64_t> newest;  // of each stage
     const auto& actions = schedule_.ranks[rank];
     for (std::size_t at = 0; at < actions.size(); ++at) {
       const Action& a = actions[at];
-      const auto find = [&](const std::string& text) {
-        result_.findings.push_back(
-            {static_cast<std::int64_t>(rank), static_cast<std::int64_t>(at), fmt::format("{} {}", print(a), text)});
-      };
       std::int64_t& updates = newest[a.stage];
       if (a.kind == update) ++updates;
-      if (a.kind == forward) go_forward(a, updates, find);
+      // A later slice of a sequence reads what the first did.
+      if (a.kind == forward && a.slice <= 0) version(a) = wanted(a, updates);
       result_.read[rank].push_back(a.kind == update ? updates : version(a));
+      if (a.kind == forward)
+        if (const std::string why = wrong(a, updates); !why.empty())
+          findings_.add(static_cast<std::int64_t>(rank), static_cast<std::int64_t>(at),
+                        [&] { return fmt::format("{} reads {}", print(a), why); });
     }
   }
 
-  std::int64_t& version(const Action& a) { return of_forward_[static_cast<std::size_t>(index_.unit(a))]; }
+  std::int64_t& version(Action a) {
+    a.slice = std::min<std::int64_t>(a.slice, 0);
+    return of_forward_[static_cast<std::size_t>(index_.unit(a))];
+  }
 
-  void go_forward(const Action& a, std::int64_t newest, const auto& find) {
-    const std::int64_t read = version(a) = wanted(a, newest);
-    if (read > newest)
-      find(fmt::format("reads version {} of stage {}'s weights before it is written: {} updates have been made", read,
-                       a.stage, newest));
-    else if (schedule_.weights == WeightRule::flushed && newest > 0)
-      find(fmt::format("comes after an update of stage {}, and its schedule flushes before updates", a.stage));
-    else if (schedule_.weights == WeightRule::double_buffered && read + 1 < newest)
-      find(fmt::format("reads version {} of stage {}'s weights, of which versions {} and {} are kept", read, a.stage,
-                       newest - 1, newest));
+  std::string wrong(const Action& a, std::int64_t newest) {
+    const std::int64_t m = of_update_[static_cast<std::size_t>(a.stage)];
+    if (const std::int64_t met = met_at_stage_0(a); schedule_.weights == WeightRule::vertical_sync && met % m != 0)
+      return fmt::format("the weights of {} minibatches, as at stage 0: stage {} has them of multiples of {}", met,
+                         a.stage, m);
+    if (version(a) <= newest) return "";
+    return fmt::format("version {} of stage {}'s weights before it is written: there {} been {}", version(a), a.stage,
+                       newest == 1 ? "has" : "have",
+                       newest == 1 ? std::string("1 update") : fmt::format("{} updates", newest));
   }
 
   std::int64_t most_kept(std::size_t rank) const {
@@ -110,39 +120,34 @@ class Reader {
   }
 
   std::int64_t wanted(const Action& a, std::int64_t newest) {
+    const std::int64_t m = of_update_[static_cast<std::size_t>(a.stage)];
     switch (schedule_.weights) {
       case WeightRule::flushed: return 0;
       case WeightRule::stashed: return newest;
-      case WeightRule::vertical_sync: return a.stage == 0 ? newest : of_stage_0(a);
-      case WeightRule::double_buffered: return std::max<std::int64_t>(a.microbatch / per_update_ - 1, 0);
+      case WeightRule::vertical_sync: return met_at_stage_0(a) / m;
+      case WeightRule::double_buffered: return std::max<std::int64_t>(a.microbatch / m - 1, 0);
     }
     return 0;
   }
 
-  std::int64_t of_stage_0(Action a) const {
+  /// In minibatches that its weights there had seen; updates of different stages may be of different numbers.
+  std::int64_t met_at_stage_0(Action a) {
     a.stage = 0;
-    return of_forward_[static_cast<std::size_t>(index_.unit(a))];
-  }
-
-  static std::int64_t microbatches_per_update(const Schedule& schedule, std::int64_t none) {
-    std::int64_t first = none;
-    for (const auto& actions : schedule.ranks)
-      for (const Action& a : actions)
-        if (a.kind == update) first = std::min(first, a.microbatch + 1);
-    return first;
+    return version(a) * of_update_[0];
   }
 
   const Schedule& schedule_;
   const ScheduleIndex& index_;
   std::vector<std::int64_t> of_forward_;
-  const std::int64_t per_update_;
+  const std::vector<std::int64_t> of_update_;  // microbatches, by stage
+  ScheduleFindings findings_;
   WeightVersions result_;
 };
 
 }  // namespace
 
 WeightVersions weight_versions(const Schedule& schedule, const ScheduleIndex& index) {
-  return Reader(schedule, index).result();
+  return Versions(schedule, index).result();
 }
 
 }  // namespace shardproof::plan

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "impl/plan/schedule.hpp"
+#include "impl/plan/schedule_findings.hpp"
 #include "impl/plan/schedule_index.hpp"
 
 namespace shardproof::plan {
-
-struct ScheduleFinding;
 
 struct WeightVersions {
   /// Of each rank's actions; U has the one that it makes.
@@ -18,12 +17,13 @@ struct WeightVersions {
   /// The most versions that a rank keeps at once, over its stages: the newest, and those that an action to come reads.
   /// 0 where there are findings.
   std::vector<std::int64_t> most_kept;
-  /// A version that is read before it is written, or that the rule does not keep.
+  /// A version that is read before it is written, or that the stage does not make.
   std::vector<ScheduleFinding> findings;
 };
 
-/// By the schedule's rule; for a complete schedule. Of double_buffered, the earliest U says how many
-/// microbatches an update takes.
+/// By the schedule's rule; for a complete schedule with the updates of its rule (schedule_updates.hpp). Of
+/// double_buffered these keep two versions: before U of microbatches to which k belongs, k reads the newest or the one
+/// before.
 WeightVersions weight_versions(const Schedule& schedule, const ScheduleIndex& index);
 
 }  // namespace shardproof::plan

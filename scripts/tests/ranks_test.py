@@ -434,7 +434,7 @@ class Plans(Cli):
         done = self.expect(FAILED, "schedule", "check", "early.txt")
         self.assertEqual(done.stderr, "early.txt: line 2, column 3: 1B0 comes before 1F0\n")
         self.write("both.txt", "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n")
-        self.expect(FAILED, "schedule", "check", "both.txt", says="both.txt: deadlock with rendezvous sends")
+        self.expect(FAILED, "schedule", "check", "both.txt", says="both.txt: line 1, column 5: deadlock with rendezvous sends")
         self.expect(PASS, "schedule", "check", "both.txt", "--depth", "1")
         self.expect(USAGE, "schedule", "check", "s.csv", says="unknown schedule \"s.csv\"")
         (self.folder / "binary").write_bytes(bytes(range(256)) * 4096)

@@ -15,14 +15,17 @@ using enum ActionKind;
 
 // Bidirectional: rank r holds stages r and p - 1 - r, so that each stage is on two ranks (mirrors). Of the microbatches
 // one half enters at rank 0 and flows upwards, the other at rank p - 1. A forward of one direction stands beside a
-// backward of the other, which real devices overlap; here it comes just before it.
+// backward of the other, which real devices overlap; here it comes just before it. The lengths of its eight phases are
+// those of the authors' program (github.com/deepseek-ai/DualPipe), as the report has none.
 std::string refusal(const ScheduleShape& shape) {
-  if (shape.ranks % 2 != 0)
-    return fmt::format("ranks {}: it needs an even number, as {}", shape.ranks, shape.ranks + 1);
-  const std::int64_t least = 2 * shape.ranks;
-  if (shape.microbatches % 2 != 0 || shape.microbatches < least)
+  const std::int64_t ranks = shape.ranks + shape.ranks % 2;
+  const std::int64_t microbatches = std::max(2 * ranks, shape.microbatches + shape.microbatches % 2);
+  if (ranks != shape.ranks)
+    return fmt::format("ranks {}: it needs an even number, as {}, and at least two microbatches a rank, as {}",
+                       shape.ranks, ranks, microbatches);
+  if (microbatches != shape.microbatches)
     return fmt::format("microbatches {}: it needs an even number of at least two a rank, as {}", shape.microbatches,
-                       std::max(least, shape.microbatches + 1));
+                       microbatches);
   return unused_shape(shape, {});
 }
 
@@ -39,7 +42,9 @@ class Rank {
     repeat(inner, [&] { input(1), weight(), next(forward, 1); });
     repeat(half_ - p_ + place + 1, [&] { next(forward, 0), whole(1), next(forward, 1), whole(0); });
     repeat(inner, [&] { whole(1), next(forward, 1), whole(0); });
-    for (std::int64_t k = 0; k < 2 * (place + 1); ++k) {  // of the second half of them, weights wait
+    // Of the second half of these, weights wait: others need the gradients of inputs, and nothing fills the end so
+    // well.
+    for (std::int64_t k = 0; k < 2 * (place + 1); ++k) {
       const std::size_t way = k % 2 == 0 ? 1 : 0;
       k < place + 1 ? whole(way) : input(way);
     }

@@ -11,7 +11,8 @@ using enum ActionKind;
 
 // Rank r holds stages r, p + r, 2 p + r, ...: chunks of the model. Forwards go through a group of microbatches of one
 // chunk, then of the next; backwards likewise from the last chunk on. Groups are of p microbatches; the last one takes
-// the remainder too, and all ranks go as far ahead as it needs. The paper asks for a multiple of p.
+// the remainder too, and all ranks go as far ahead as it needs. The paper asks for a multiple of p. Of whole sequences:
+// in slices the forwards ahead and the depth of sends would be others, which no paper here states.
 std::string refusal(const ScheduleShape& shape) {
   if (shape.chunks < 2) return "chunks 1: a rank holds at least 2 stages, chunks 2; with one it is one_f_one_b";
   return unused_shape(shape, {.chunks = true});
@@ -34,8 +35,10 @@ Turn turn(const ScheduleShape& shape, std::int64_t k) {
 }
 
 Schedule generate(const ScheduleShape& shape) {
-  // Chunks are sent as far ahead of their turn as the last group is longer than the others.
-  Schedule schedule{.send_depth = 1 + shape.microbatches % shape.ranks};
+  // Where a group comes before the last one, chunks are sent ahead of their turn by half of what that is longer. Found
+  // by trial, and the least there is for 2 to 8 ranks; a proof that it is enough is the checker's, of each schedule.
+  const std::int64_t longer = shape.microbatches < 2 * shape.ranks ? 0 : shape.microbatches % shape.ranks;
+  Schedule schedule{.send_depth = 1 + (longer + 1) / 2};
   const std::int64_t p = shape.ranks, all = shape.microbatches * shape.chunks;
   for (std::int64_t rank = 0; rank < p; ++rank) {
     auto& actions = schedule.ranks.emplace_back();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -13,14 +13,33 @@ namespace {
 using enum ActionKind;
 
 // No flush: each minibatch (here a microbatch) updates every stage as its backward ends. A rank of a stage goes forward
-// with as many minibatches as it takes for the first to come back; a stage on r ranks gives minibatch k to k mod r.
+// with as many minibatches as it takes for the first to come back; a stage on r ranks gives minibatch k to k mod r, and
+// these sum their gradients: an update is of r minibatches. With vertical sync a stage needs the weights of as many
+// minibatches as stage 0 had.
 std::string refusal(const ScheduleShape& shape) {
   if (auto why = unused_shape(shape, {.replicas = true}); !why.empty()) return why;
   if (shape.replicas.empty()) return "";
-  const auto sum = std::accumulate(shape.replicas.begin(), shape.replicas.end(), std::int64_t{0});
-  if (std::ranges::any_of(shape.replicas, [](std::int64_t r) { return r < 1; }) || sum != shape.ranks)
-    return fmt::format("replicas {}: they must be from 1 and their sum, {}, the number of ranks, {}",
-                       fmt::join(shape.replicas, ","), sum, shape.ranks);
+  const std::string replicas = fmt::format("replicas {}", fmt::join(shape.replicas, ","));
+  std::int64_t left = shape.ranks;
+  for (const std::int64_t r : shape.replicas) {
+    if (r < 1) return fmt::format("{}: a stage is on at least 1 rank, not {}", replicas, r);
+    if (r > left)
+      return fmt::format("{}: they are more than the {} rank{}", replicas, shape.ranks, plural(shape.ranks));
+    left -= r;
+  }
+  if (left > 0)
+    return fmt::format("{}: their sum is {}, and the ranks are {}", replicas, shape.ranks - left, shape.ranks);
+  for (std::size_t stage = 0; stage < shape.replicas.size(); ++stage) {
+    const std::int64_t r = shape.replicas[stage];
+    if (shape.microbatches % r != 0)
+      return fmt::format("microbatches {}: stage {} takes {} in turn, a multiple of that as {}", shape.microbatches,
+                         stage, r, (shape.microbatches / r + 1) * r);
+    if (shape.vertical_sync && shape.replicas[0] % r != 0)
+      return fmt::format(
+          "vertical sync with {}: an update of stage {} is of {} minibatches, which must divide those of "
+          "stage 0, {}, as 1 does",
+          replicas, stage, r, shape.replicas[0]);
+  }
   return "";
 }
 

@@ -21,8 +21,9 @@ std::string refusal(const ScheduleShape& shape) {
   const std::int64_t m = per_update(shape);
   if (m < shape.ranks) return fmt::format("microbatches per update {}: at least one a rank, {}", m, shape.ranks);
   if (shape.microbatches % m != 0)
-    return fmt::format("microbatches {}: a multiple of those of an update, as {} or {}", shape.microbatches,
-                       std::max(m, shape.microbatches / m * m), (shape.microbatches / m + 1) * m);
+    return fmt::format("microbatches {}: a multiple of the {} of an update, as {}{}", shape.microbatches, m,
+                       shape.microbatches < m ? "" : fmt::format("{} or ", shape.microbatches / m * m),
+                       (shape.microbatches / m + 1) * m);
   return "";
 }
 

@@ -7,7 +7,7 @@ namespace shardproof::plan {
 namespace {
 
 // The memory of 1F1B; the bubble is a third of 1F1B's where F, I and W take the same time.
-std::string refusal(const ScheduleShape& shape) { return unused_shape(shape, {}); }
+std::string refusal(const ScheduleShape& shape) { return unused_shape(shape, {.slices = true}); }
 
 Schedule generate(const ScheduleShape& shape) { return zero_bubble(shape, 1); }
 

@@ -3,24 +3,33 @@
 
 #include <algorithm>
 
+#include "impl/plan/schedule_rules.hpp"
+
 namespace shardproof::plan {
 
 using enum ActionKind;
 
 Schedule zero_bubble(const ScheduleShape& shape, std::int64_t ahead) {
   Schedule schedule{.send_depth = 1};
-  const std::int64_t m = shape.microbatches;
   for (std::int64_t rank = 0; rank < shape.ranks; ++rank) {
-    auto& actions = schedule.ranks.emplace_back();
-    const std::int64_t first = std::min(ahead * (shape.ranks - 1 - rank), m);
-    std::int64_t inputs = 0, weights = 0;
-    for (std::int64_t k = 0; k < first; ++k) actions.push_back({rank, forward, k});
-    for (std::int64_t k = first; k < m + first; ++k) {
-      if (k < m) actions.push_back({rank, forward, k});
-      actions.push_back({rank, backward_input, inputs++});
-      if (inputs - weights > ahead * rank || k >= m) actions.push_back({rank, backward_weight, weights++});
+    std::vector<Action> forwards, inputs, weights;
+    for (std::int64_t m = 0; m < shape.microbatches; ++m) {
+      append(forwards, shape, {rank, forward, m});
+      append(inputs, shape, {rank, backward_input, m});
+      append(weights, shape, {rank, backward_weight, m});
     }
-    while (weights < m) actions.push_back({rank, backward_weight, weights++});
+    auto& actions = schedule.ranks.emplace_back();
+    const std::size_t all = forwards.size(), late = static_cast<std::size_t>(ahead * rank);
+    const std::size_t first =
+        std::min(static_cast<std::size_t>(ahead * (shape.ranks - 1 - rank) + shape.slices - 1), all);
+    std::size_t done = 0;  // of weights
+    for (std::size_t k = 0; k < all + first; ++k) {
+      if (k < all) actions.push_back(forwards[k]);
+      if (k < first) continue;
+      actions.push_back(inputs[k - first]);
+      if (k - first + 1 > done + late || k >= all) actions.push_back(weights[done++]);
+    }
+    actions.insert(actions.end(), weights.begin() + static_cast<std::ptrdiff_t>(done), weights.end());
   }
   return schedule;
 }
