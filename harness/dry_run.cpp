@@ -23,9 +23,10 @@ using Rows = std::vector<std::vector<std::string>>;
 void add_memory(const TrainingJob& job, Rows& rows) {
   std::int64_t all = 0, rank_of_most = 0;
   predict::RankForm most;
+  const plan::Pipeline pipeline = plan::pipeline_of(job.strategy);
   for (std::int64_t r = 0; r < job.strategy.ranks(); ++r) {
-    auto form = predict::rank_form(job.workload, job.strategy, static_cast<Rank>(r), predict::role_bytes(job.track),
-                                   largest_batch(job.workload));
+    auto form = predict::rank_form(job.workload, job.strategy, pipeline, static_cast<Rank>(r),
+                                   predict::role_bytes(job.track), largest_batch(job.workload));
     all += form.memory.total();
     if (r > 0 && form.memory.total() <= most.memory.total()) continue;
     most = std::move(form);
@@ -68,7 +69,8 @@ std::string fits(const TrainingJob& job, std::int64_t machine_bytes) {
 void add_traffic(const TrainingJob& job, Rows& rows) {
   std::map<std::string, std::int64_t> axes;
   for (const auto& [key, traffic] :
-       predict::traffic(job.workload, job.strategy, job.track, largest_batch(job.workload)))
+       predict::traffic(job.workload, job.strategy, plan::pipeline_of(job.strategy).placement, job.track,
+                        largest_batch(job.workload)))
     axes[key.axis] += traffic.wire_bytes;
   if (axes.empty()) return;
   rows.push_back({"traffic of a step, all ranks", ""});
@@ -93,7 +95,8 @@ std::string dry_run(const RunCase& one, std::int64_t machine_bytes) {
   add_device_memory(job, rows);
   rows.push_back({"fits here", fits(job, machine_bytes)});
   add_traffic(job, rows);
-  if (const auto bubble = predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches);
+  if (const auto bubble = predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches,
+                                                    schedule_shape(strategy).chunks);
       bubble && strategy.pp > 1)
     rows.push_back({"bubble (formula)", fmt::format("{:.1f} % of the pipeline's time, {:.4g} of its ideal time",
                                                     100 * predict::bubble_fraction(*bubble), *bubble)});

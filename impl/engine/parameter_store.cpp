@@ -31,8 +31,8 @@ void upload_rounded(Queue& queue, const Tensor& tensor, const std::vector<double
 ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload, Track track, const plan::Plan& plan,
                                const plan::Place& place, const step::Optimizer& optimizer) {
   for (const auto& layout : plan.layout.parameters) {
-    const auto stages = layout.stages();
-    if (std::ranges::find(stages, place.pp) == stages.end()) continue;
+    const auto holders = plan.holders(layout);
+    if (std::ranges::find(holders, place.pp) == holders.end()) continue;
     const auto& p = layout.parameter;
     const Dims dims = layout.held_dims(place.tp);
     ParameterSlot slot{.layout = &layout, .value = {}, .gradient = {}, .state = {}, .version = 0};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/core/errors.hpp"
+#include "kernels/core/thread_memory.hpp"
 
 namespace shardproof::engine {
 
@@ -32,15 +33,13 @@ Pass pass_of(const Context& context, const workload::Batch& part, std::int64_t v
 
 Stages::Stages(const Context& context, ParameterStore& store, const plan::Plan& plan, const plan::Place& place)
     : context_(context), plan_(plan), place_(place) {
-  const std::int64_t stages = plan.stages();
-  for (std::int64_t stage = 0; stage < stages; ++stage) {
-    if (plan::rank_of_stage(stage, plan.mesh.size(plan::Axis::pp)) != place.pp) continue;
+  for (const auto stage : plan.pipeline.placement.stages_of(place.pp)) {
     const auto layers = plan.layout.stage_layers[static_cast<std::size_t>(stage)];
     Parts parts{.embedding = {}, .first_layer = layers.begin, .blocks = {}, .head = {}};
     if (stage == 0) parts.embedding.emplace(store);
     for (auto layer = layers.begin; layer < layers.end; ++layer)
       parts.blocks.emplace_back(store, context.workload, layer);
-    if (stage == stages - 1) parts.head.emplace(store, context.workload);
+    if (stage == plan.stages() - 1) parts.head.emplace(store, context.workload);
     parts_.emplace(stage, std::move(parts));
   }
 }
@@ -70,8 +69,6 @@ Tensor Stages::boundary(std::int64_t microbatch) {
           {"stage_boundary", scalar_of(context_.track), {samples * w.sequence, w.hidden}, Category::activation}};
 }
 
-std::int64_t Stages::activation_bytes() const { return context_.queue.device().memory().current(Category::activation); }
-
 Stages::InFlight& Stages::in_flight(std::int64_t stage, std::int64_t microbatch) {
   return in_flight_.at({stage, microbatch});
 }
@@ -84,6 +81,7 @@ Tensor Stages::forward(std::int64_t stage, std::int64_t microbatch, Tensor input
   peak_in_flight_ = std::max(peak_in_flight_, std::ssize(in_flight_));
   blocks.resize(parts.blocks.size());
   const bool measure = !parts.measured;
+  const auto activation_bytes = [] { return allocated_by_this_thread(Category::activation); };
   // A part owns the memory of its input, not that of its output: the next part saves that.
   const auto saved = [&, &pass = pass](const std::string& part, std::int64_t before, const Tensor& output) {
     if (measure) saved_bytes_.push_back({part, activation_bytes() - before - (output ? output.bytes() : 0)});

@@ -62,7 +62,6 @@ class Stages final : public step::StageProgram {
   /// After its last action: nothing may be kept any more.
   void land(std::int64_t stage, std::int64_t microbatch);
   workload::Batch batch_of(std::int64_t microbatch) const;
-  std::int64_t activation_bytes() const;
   /// I of the stage, and W of each part right behind its I if `weights`.
   Tensor go_back(std::int64_t stage, std::int64_t microbatch, Tensor gradient, bool weights);
 

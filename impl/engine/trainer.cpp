@@ -61,42 +61,63 @@ struct Trainer::Impl {
         stages(context, store, plan, place),
         executor(queue, world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation"),
                  world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation_gradient"),
-                 plan.stages()),
-        ready(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), store) {
-    std::vector<Accumulator> sums;
+                 plan.pipeline.placement, boundary_of(world)),
+        ready(plan.actions(place.pp), store) {
+    std::map<std::vector<std::int64_t>, std::vector<Accumulator>> sums;  // by the pp coordinates of its data group
     for (auto& slot : store.slots()) {
       if (!slot.gradient) continue;
-      gradients.push_back(&slot);
-      sums.push_back(slot.gradient);
-      add_partial_group(world, *slot.layout);
+      const auto holders = plan.holders(*slot.layout);
+      // Copies of a stage run other microbatches, as ranks of a data group do. Uses on several stages are terms of one
+      // sum: they are added up within each pipeline before data ranks meet.
+      const bool is_partial = slot.layout->stages().size() > 1;
+      const auto copies = is_partial ? std::vector{place.pp} : holders;
+      auto& group = sums[copies];
+      gradients.push_back({&slot, is_partial ? partial_group(world, holders) : nullptr, copies, group.size()});
+      group.push_back(slot.gradient);
     }
-    sync =
-        named(step::gradient_syncs(), plan.strategy.sync)
-            .make(queue, world.communicator("dp", along(plan.mesh, place.rank, Axis::dp), "gradient"), std::move(sums));
+    const auto& technique = named(step::gradient_syncs(), plan.strategy.sync);
+    for (auto& [copies, group] : sums)
+      syncs.emplace(copies, technique.make(queue, world.communicator("dp", data_ranks(copies), "gradient"), group));
   }
 
-  /// The group over which copies of the parameter on several stages sum their gradients.
-  void add_partial_group(comm::World& world, const plan::ParameterLayout& layout) {
-    const auto held_by = layout.stages();
-    if (held_by.size() < 2 || partial.contains(held_by)) return;
+  pipeline_parallel::Boundary boundary_of(comm::World& world) const {
+    if (plan.strategy.boundary == "whole") return {};
+    return pipeline_parallel::Boundary(world.communicator("tp", along(plan.mesh, place.rank, Axis::tp), "boundary"));
+  }
+
+  /// The group over which uses of a parameter on several ranks of the pipeline sum their gradients; nullptr for one.
+  comm::Communicator* partial_group(comm::World& world, const std::vector<std::int64_t>& holders) {
+    if (holders.size() < 2) return nullptr;
+    const auto found = partial.find(holders);
+    if (found != partial.end()) return &found->second;
     const auto pipeline = along(plan.mesh, place.rank, Axis::pp);
     std::vector<Rank> members;
-    std::string channel = "partial";
-    for (const auto stage : held_by) {
-      members.push_back(pipeline.at(static_cast<std::size_t>(stage)));
-      channel += "." + std::to_string(stage);
-    }
-    partial.emplace(held_by, world.communicator("pp", members, channel));
+    for (const auto pp : holders) members.push_back(pipeline.at(static_cast<std::size_t>(pp)));
+    return &partial.emplace(holders, world.communicator("pp", members, "partial")).first->second;
+  }
+
+  /// All data ranks at these pp coordinates.
+  std::vector<Rank> data_ranks(const std::vector<std::int64_t>& copies) const {
+    std::vector<Rank> ranks;
+    for (std::int64_t dp = 0; dp < plan.strategy.dp; ++dp)
+      for (const auto pp : copies) ranks.push_back(plan.mesh.rank_at({pp, dp, place.tp}));
+    return ranks;
   }
 
   /// loss scale: the exact track's alone.
   double scale() const { return track == Track::exact ? workload.loss_scale : 1.0; }
   Queue& queue() { return context.queue; }
 
-  /// Whether copies on other stages or tensor ranks have parts of its gradient, which are summed before it is ready.
-  bool sums_over_copies(const ParameterSlot* slot) const {
-    return slot->layout->overlaps() || partial.contains(slot->layout->stages());
-  }
+  struct Gradient {
+    ParameterSlot* slot;
+    comm::Communicator* partial;       ///< ranks of the pipeline that have other terms of it; nullptr: there are none
+    std::vector<std::int64_t> copies;  ///< pp coordinates of its data group
+    std::size_t k;                     ///< in its sync
+
+    /// Terms on other ranks of the pipeline or of the tensor group are added before it is ready.
+    bool waits() const { return partial != nullptr || slot->layout->overlaps(); }
+  };
+  void is_ready(const Gradient& gradient) { syncs.at(gradient.copies)->ready(gradient.k); }
 
   void begin(const workload::Batch& batch);
   std::int64_t count_labels(const workload::Batch& batch);
@@ -126,9 +147,11 @@ struct Trainer::Impl {
   Stages stages;
   pipeline_parallel::Executor executor;
   Ready ready;
-  std::map<std::vector<std::int64_t>, comm::Communicator> partial;  // by the stages that hold the parameter
-  std::vector<ParameterSlot*> gradients;                            // those with one, in the order of the sync's
-  std::unique_ptr<step::GradientSync> sync;
+  std::map<std::vector<std::int64_t>, comm::Communicator> partial;  // by holders
+  std::vector<Gradient> gradients;                                  // of the slots with one, in their order
+  // By the pp coordinates of their data groups. All ranks go through their groups in this one order, so that none waits
+  // in a circle.
+  std::map<std::vector<std::int64_t>, std::unique_ptr<step::GradientSync>> syncs;
 
   StepResult last;
   std::int64_t steps_taken = 0;
@@ -165,9 +188,9 @@ void Trainer::Impl::run_schedule(const workload::Batch& batch, const WideTotal& 
                                  const std::function<void()>& after_action) {
   stages.start(batch, steps_taken, last.tokens > 0 ? scale() / static_cast<double>(last.tokens) : 0.0, loss);
   ready.start();
-  executor.run(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), stages, [&](const plan::Action& action) {
+  executor.run(plan.actions(place.pp), stages, [&](const plan::Action& action) {
     for (const auto k : ready.after(action)) {
-      if (!sums_over_copies(gradients.at(k))) sync->ready(k);
+      if (!gradients.at(k).waits()) is_ready(gradients[k]);
     }
     if (after_action) after_action();
   });
@@ -194,15 +217,14 @@ void Trainer::Impl::share_rows(const ParameterSlot& slot) {
 }
 
 void Trainer::Impl::sum_gradients() {
-  for (std::size_t k = 0; k < gradients.size(); ++k) {
-    const auto& slot = *gradients[k];
-    if (!sums_over_copies(&slot)) continue;
-    const auto group = partial.find(slot.layout->stages());
-    if (group != partial.end()) group->second.all_reduce(queue(), slot.gradient, "copies_gradient");
+  for (const auto& gradient : gradients) {
+    if (!gradient.waits()) continue;
+    const auto& slot = *gradient.slot;
+    if (gradient.partial != nullptr) gradient.partial->all_reduce(queue(), slot.gradient, "copies_gradient");
     if (slot.layout->overlaps()) share_rows(slot);
-    sync->ready(k);
+    is_ready(gradient);
   }
-  sync->finish();
+  for (const auto& [copies, sync] : syncs) sync->finish();
   for (auto& slot : store.slots()) {
     if (slot.gradient) show(Observed::gradient, slot.parameter().name, slot.gradient.finish(queue()));
   }
@@ -211,7 +233,7 @@ void Trainer::Impl::sum_gradients() {
 double Trainer::Impl::global_norm() {
   WideTotal squares(queue(), scalar_of(track), "gradient_squares");
   for (auto& slot : store.slots()) {
-    if (!slot.gradient || !plan::is_primary(*slot.layout, place)) continue;
+    if (!slot.gradient || !plan::is_primary(plan, *slot.layout, place)) continue;
     const auto t = static_cast<std::size_t>(place.tp);
     const auto owned = slot.layout->owned.at(t), held = slot.layout->held.at(t);
     Tensor gradient = slot.gradient.finish(queue());
@@ -269,7 +291,7 @@ void Trainer::Impl::end_of_step(const WideTotal& loss) {
 }
 
 comm::ThreadsOptions threads_for(const plan::Plan& plan, comm::ThreadsOptions options) {
-  options.send_depth = std::max(options.send_depth, plan.schedule.send_depth);
+  options.send_depth = std::max(options.send_depth, plan.pipeline.schedule.send_depth);
   return options;
 }
 

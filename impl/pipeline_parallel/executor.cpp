@@ -5,34 +5,37 @@
 
 namespace shardproof::pipeline_parallel {
 
-Executor::Executor(Queue& queue, comm::Communicator forward, comm::Communicator backward, std::int64_t stages)
-    : queue_(queue), forward_(std::move(forward)), backward_(std::move(backward)), stages_(stages) {}
-
-bool Executor::is_mine(std::int64_t stage) const {
-  return plan::rank_of_stage(stage, forward_.size()) == forward_.place();
-}
+Executor::Executor(Queue& queue, comm::Communicator forward, comm::Communicator backward,
+                   const plan::Placement& placement, Boundary boundary)
+    : queue_(queue),
+      forward_(std::move(forward)),
+      backward_(std::move(backward)),
+      placement_(placement),
+      boundary_(std::move(boundary)) {}
 
 Tensor Executor::take(Way way, std::int64_t stage, std::int64_t microbatch, step::StageProgram& program) {
   const std::int64_t from = stage - static_cast<std::int64_t>(way);
   if (!is_stage(from)) return {};
-  if (is_mine(from)) {
+  const std::int64_t rank = placement_.rank_of(from, microbatch);
+  if (rank == forward_.place()) {
     auto node = handed_[way == Way::backward].extract({stage, microbatch});
     if (node.empty()) throw InternalError("pipeline: nothing was handed to stage " + std::to_string(stage));
     return std::move(node.mapped());
   }
   Tensor tensor = program.boundary(microbatch);
-  channel(way).receive(queue_, tensor, plan::rank_of_stage(from, forward_.size()), purpose(way), {stage, microbatch});
+  boundary_.receive(queue_, channel(way), tensor, rank, purpose(way), {stage, microbatch});
   return tensor;
 }
 
 void Executor::give(Way way, std::int64_t stage, std::int64_t microbatch, const Tensor& tensor) {
   const std::int64_t to = stage + static_cast<std::int64_t>(way);
   if (!is_stage(to)) return;
-  if (is_mine(to)) {
+  const std::int64_t rank = placement_.rank_of(to, microbatch);
+  if (rank == forward_.place()) {
     handed_[way == Way::backward][{to, microbatch}] = tensor;
     return;
   }
-  channel(way).send(queue_, tensor, plan::rank_of_stage(to, forward_.size()), purpose(way), {to, microbatch});
+  boundary_.send(queue_, channel(way), tensor, rank, purpose(way), {to, microbatch});
 }
 
 void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram& program,

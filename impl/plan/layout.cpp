@@ -41,9 +41,10 @@ Range scaled(const Range& range, std::int64_t factor) { return {range.begin * fa
 
 std::vector<Range> stage_layers_of(const workload::Workload& w, const Strategy& s) {
   std::vector<Range> stages;
-  for (std::int64_t k = 0; k < s.pp; ++k) {
+  const std::int64_t count = schedule_shape(s).stages();
+  for (std::int64_t k = 0; k < count; ++k) {
     const std::int64_t begin = stages.empty() ? 0 : stages.back().end;
-    stages.push_back(s.layers.empty() ? part_of(w.layers, s.pp, k)
+    stages.push_back(s.layers.empty() ? part_of(w.layers, count, k)
                                       : Range{begin, begin + s.layers[static_cast<std::size_t>(k)]});
   }
   return stages;
@@ -173,7 +174,7 @@ Layout layout(const workload::Workload& workload, const Strategy& strategy) {
   require_legal(strategy, workload);
   // Ranges by rank and parameter: 16 parameters a block, held and owned.
   constexpr std::int64_t most = std::int64_t{1} << 27;
-  if (strategy.pp > most || strategy.tp > most / (32 * (workload.layers + 1)))
+  if (schedule_shape(strategy).stages() > most || strategy.tp > most / (32 * (workload.layers + 1)))
     throw NotSupported(fmt::format("a layout of {} layers over pp{} tp{} has more than {} entries", workload.layers,
                                    strategy.pp, strategy.tp, most));
   return Planner(workload, strategy).plan();

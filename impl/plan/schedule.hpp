@@ -87,7 +87,4 @@ const ScheduleGenerator& schedule_generator(std::string_view name);
 /// Throws NotSupported with the generator's reason.
 Schedule generate(const ScheduleGenerator& generator, const ScheduleShape& shape);
 
-/// The pp coordinate that runs a stage where stages are dealt out in turn.
-inline std::int64_t rank_of_stage(std::int64_t stage, std::int64_t ranks) { return stage % ranks; }
-
 }  // namespace shardproof::plan

@@ -49,10 +49,17 @@ bool read_number(const std::string& text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+/// A schedule's name for its alias.
+std::string without_alias(const std::string& schedule) {
+  for (const ScheduleGenerator* generator : schedules())
+    if (!generator->alias.empty() && generator->alias == schedule) return std::string(generator->name);
+  return schedule;
+}
+
 // Of a schedule that exists as a plan alone; "" for any other text.
 std::string only_planned(std::string_view schedule) {
   for (const ScheduleGenerator* generator : schedules())
-    if (generator->name == schedule || (!generator->alias.empty() && generator->alias == schedule))
+    if (generator->name == schedule)
       return fmt::format("{} is a plan so far (the command schedule): no strategy carries it out", schedule);
   return "";
 }
@@ -68,9 +75,10 @@ struct Read {
   }
   std::string operator()(std::string& value) const {
     const auto names = row.names();
-    value = text;
-    if (std::ranges::find(names, text) != names.end()) return "";
-    const std::string planned = std::string(row.name) == "schedule" ? only_planned(text) : "";
+    const bool is_schedule = row.name == "schedule";
+    value = is_schedule ? without_alias(text) : text;
+    if (std::ranges::find(names, value) != names.end()) return "";
+    const std::string planned = is_schedule ? only_planned(text) : "";
     return planned.empty() ? unknown(row.name, workload::shortened(text), names) : planned;
   }
   std::string operator()(std::optional<double>& value) const {
@@ -110,6 +118,7 @@ class Parser {
     for (std::string word; words >> word;) read(word);
     if (given_.empty() && findings_.empty()) findings_.push_back("the strategy is empty: one device is \"dp1\"");
     if (findings_.empty()) size();
+    if (findings_.empty() && strategy_.chunks == schedule_generator(strategy_.schedule).chunks) strategy_.chunks = 0;
     if (!findings_.empty()) throw BadInput(workload::joined(findings_, "\n"));
     return strategy_;
   }
@@ -131,7 +140,7 @@ class Parser {
       findings_.push_back(fmt::format("strategy key \"{}\" is doubled", name));
     } else if (has_equals == row->is_axis) {
       const bool names_values = std::holds_alternative<std::string Strategy::*>(row->member);
-      Strategy example{.dp = 2, .pp = 2, .tp = 2, .microbatches = 2, .layers = {3, 2, 2}, .clip = 1};
+      Strategy example{.dp = 2, .pp = 2, .tp = 2, .chunks = 2, .microbatches = 2, .layers = {3, 2, 2}, .clip = 1};
       if (names_values) example.*std::get<std::string Strategy::*>(row->member) = row->names().back();
       complain(word, fmt::format("{} is written as in \"{}\"", name, written(*row, example)));
     } else if (row->is_axis && value == "*") {
@@ -171,6 +180,12 @@ class Parser {
 }  // namespace
 
 Mesh mesh_of(const Strategy& strategy) { return {{strategy.pp, strategy.dp, strategy.tp}, strategy.order}; }
+
+ScheduleShape schedule_shape(const Strategy& strategy) {
+  return {.ranks = strategy.pp,
+          .microbatches = strategy.microbatches,
+          .chunks = strategy.chunks > 0 ? strategy.chunks : schedule_generator(strategy.schedule).chunks};
+}
 
 Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks) { return Parser(ranks).parse(text); }
 

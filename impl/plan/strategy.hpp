@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "impl/plan/mesh.hpp"
+#include "impl/plan/schedule.hpp"
 #include "kernels/core/track.hpp"
 #include "suites/workload/workload.hpp"
 
@@ -23,8 +24,10 @@ struct Strategy {
   std::int64_t tp = 1;                                                  ///< ranks that hold different slices of a layer
   std::array<Axis, axis_count> order = {Axis::pp, Axis::dp, Axis::tp};  ///< of the mesh, outermost first
   std::string schedule = "naive";                                       ///< one of schedules() (schedule.hpp)
+  std::int64_t chunks = 0;                ///< stages that a pipeline rank holds; 0: the schedule's own
   std::int64_t microbatches = 1;          ///< parts that a data rank's share of the batch is accumulated over
   std::vector<std::int64_t> layers = {};  ///< by stage; empty: balanced, the first stages get one more
+  std::string boundary = "whole";         ///< scattered: tensor ranks send a part each of what crosses stages
   std::string attention = "stored";       ///< tiled: without a matrix of scores
   std::string sync = "all_reduce";        ///< how gradients meet in the data group
   std::string optimizer = {};             ///< empty: the workload's
@@ -36,6 +39,8 @@ struct Strategy {
 };
 
 Mesh mesh_of(const Strategy& strategy);
+/// What the strategy's schedule is made for.
+ScheduleShape schedule_shape(const Strategy& strategy);
 
 /// `dp*`, or another axis, takes what the other axes leave of `ranks`. Throws BadInput with every finding, one a line:
 /// unknown keys (with the nearest one), doubled keys, wrong values, more than 2^31 ranks. Throws NotSupported where it

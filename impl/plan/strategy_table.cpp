@@ -19,6 +19,8 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
+std::vector<std::string> boundary_names() { return {"whole", "scattered"}; }
+
 std::vector<std::string> attention_names() { return {"stored", "tiled"}; }
 
 std::vector<std::string> sync_names() { return {"all_reduce"}; }
@@ -30,14 +32,33 @@ std::vector<std::string> optimizer_names() {
 
 std::string_view without_data_group(const Strategy& s) { return s.dp == 1 ? "with dp1" : ""; }
 std::string_view without_stages(const Strategy& s) { return s.pp == 1 ? "with pp1" : ""; }
+std::string_view without_boundary(const Strategy& s) {
+  return s.pp == 1 ? "with pp1" : s.tp == 1 ? "with tp1" : "";
+}
 std::string_view without_order(const Strategy& s) {
   return (s.dp > 1) + (s.pp > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
 }
 
+/// As if the chunks were the schedule's own: those are refused by themselves.
+std::string wrong_shape(const Strategy& s, const workload::Workload&) {
+  Strategy own = s;
+  own.chunks = 0;
+  return schedule_generator(s.schedule).refusal(schedule_shape(own));
+}
+
+std::string wrong_chunks(const Strategy& s, const workload::Workload& w) {
+  if (!wrong_shape(s, w).empty()) return "";
+  const std::string why = schedule_generator(s.schedule).refusal(schedule_shape(s));
+  return why.empty() ? "" : fmt::format("schedule={}: {}", s.schedule, why);
+}
+
 std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
-  const auto stages = static_cast<std::int64_t>(s.layers.size());
+  const auto given = static_cast<std::int64_t>(s.layers.size()), stages = schedule_shape(s).stages();
   const std::int64_t sum = std::accumulate(s.layers.begin(), s.layers.end(), std::int64_t{0});
-  if (stages != s.pp) return fmt::format("it has {} stage{}, pp{} has {}", stages, stages == 1 ? "" : "s", s.pp, s.pp);
+  if (given != stages)
+    return fmt::format("it has {} stage{}, {} has {}", given, given == 1 ? "" : "s",
+                       stages == s.pp ? fmt::format("pp{}", s.pp) : fmt::format("pp{} schedule={}", s.pp, s.schedule),
+                       stages);
   if (sum != w.layers) return fmt::format("it sums to {}, {} has {} layers", sum, w.name, w.layers);
   return "";
 }
@@ -45,7 +66,9 @@ std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
 // Per rank a schedule has an action or two for each.
 std::string too_many_microbatches(const Strategy& s, const workload::Workload&) {
   constexpr std::int64_t most = std::int64_t{1} << 22;
-  return s.microbatches > most / s.pp ? fmt::format("pp x microbatches must be at most {}", most) : "";
+  return s.microbatches > most / schedule_shape(s).stages()
+             ? fmt::format("stages x microbatches must be at most {}", most)
+             : "";
 }
 
 std::string wrong_optimizer(const Strategy& s, const workload::Workload& w) {
@@ -78,7 +101,14 @@ constexpr KeyRow table[] = {
      .kind = layout,
      .meaning = "order of the pipeline's forwards and backwards",
      .names = schedule_names,
-     .no_effect = without_stages},
+     .no_effect = without_stages,
+     .refused = wrong_shape},
+    {.name = "chunks",
+     .member = &S::chunks,
+     .kind = layout,
+     .meaning = "stages that a pipeline rank holds, of schedules that deal out several",
+     .no_effect = without_stages,
+     .refused = wrong_chunks},
     {.name = "microbatches",
      .member = &S::microbatches,
      .kind = layout,
@@ -90,6 +120,12 @@ constexpr KeyRow table[] = {
      .meaning = "layers of each stage; balanced: the first stages get one more",
      .no_effect = without_stages,
      .refused = wrong_layers},
+    {.name = "boundary",
+     .member = &S::boundary,
+     .kind = layout,
+     .meaning = "what crosses stages: all of it from every tensor rank, or a part each, gathered behind it",
+     .names = boundary_names,
+     .no_effect = without_boundary},
     {.name = "attention",
      .member = &S::attention,
      .kind = layout,
@@ -115,7 +151,9 @@ constexpr KeyRow table[] = {
 };
 
 struct Print {
-  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(std::int64_t value) const {
+    return value == 0 ? "the schedule's" : std::to_string(value);  // of chunks alone
+  }
   std::string operator()(const std::string& value) const { return value.empty() ? "the workload's" : value; }
   std::string operator()(const std::optional<double>& value) const {
     if (!value) return "the workload's";
