@@ -128,7 +128,7 @@ ExitCode run(std::span<const std::string> args) {
   const Environment here = environment();
   const auto all = strategies(request);
   std::vector<std::vector<std::string>> rows = {{"schedule", "ranks", "stages", "microbatches", "bubble: form",
-                                                 "unit costs", "recorded costs", "wall", "in flight by rank", "weights"}};
+                                                 "unit costs", "recorded costs", "wall", "in flight by rank", "weight copies"}};
   std::vector<std::string> refused, apart;
   Progress progress;
   for (std::size_t k = 0; k < all.size(); ++k) {
