@@ -29,7 +29,7 @@ predict::Memory memory_of(const TrainingJob& job, Track track) {
 
 /// Of each rank.
 std::vector<predict::Memory> memory_of_ranks(const TrainingJob& job) {
-  const plan::Pipeline pipeline = plan::pipeline_of(job.strategy);
+  const plan::Pipeline pipeline = plan::pipeline_of(job.strategy, job.workload.steps);
   std::vector<predict::Memory> ranks;
   for (std::int64_t rank = 0; rank < job.strategy.ranks(); ++rank)
     ranks.push_back(predict::rank_form(job.workload, job.strategy, pipeline, static_cast<Rank>(rank),

@@ -23,7 +23,7 @@ using Rows = std::vector<std::vector<std::string>>;
 void add_memory(const TrainingJob& job, Rows& rows) {
   std::int64_t all = 0, rank_of_most = 0;
   predict::RankForm most;
-  const plan::Pipeline pipeline = plan::pipeline_of(job.strategy);
+  const plan::Pipeline pipeline = plan::pipeline_of(job.strategy, job.workload.steps);
   for (std::int64_t r = 0; r < job.strategy.ranks(); ++r) {
     auto form = predict::rank_form(job.workload, job.strategy, pipeline, static_cast<Rank>(r),
                                    predict::role_bytes(job.track), largest_batch(job.workload));
@@ -69,7 +69,7 @@ std::string fits(const TrainingJob& job, std::int64_t machine_bytes) {
 void add_traffic(const TrainingJob& job, Rows& rows) {
   std::map<std::string, std::int64_t> axes;
   for (const auto& [key, traffic] :
-       predict::traffic(job.workload, job.strategy, plan::pipeline_of(job.strategy).placement, job.track,
+       predict::traffic(job.workload, job.strategy, plan::pipeline_of(job.strategy, job.workload.steps).placement, job.track,
                         largest_batch(job.workload)))
     axes[key.axis] += traffic.wire_bytes;
   if (axes.empty()) return;

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "impl/plan/checker.hpp"
+#include "impl/plan/weight_versions.hpp"
+
 namespace shardproof::predict {
 namespace {
 
@@ -60,16 +63,18 @@ RankForm rank_form(const workload::Workload& workload, const plan::Strategy& str
   Flight flight;
   for (const plan::Action& action : pipeline.schedule.ranks.at(static_cast<std::size_t>(pp))) {
     const auto k = static_cast<std::size_t>(std::ranges::lower_bound(ids, action.stage) - ids.begin());
-    const auto own = plan::part_of(samples, strategy.dp * parts, first + action.microbatch).size();
+    const auto own = plan::part_of(samples, strategy.dp * parts, first + action.microbatch % parts).size();
     const StageBytes stage{workload, form.stages[k], bytes};
     flight.act(action.kind, stage.saved(own), stage.kept(own));
-    if (action.kind != ActionKind::forward) continue;
+    if (action.kind != ActionKind::forward || action.microbatch >= parts) continue;
     form.samples[k] += own;
     if (first_samples[k] < 0) first_samples[k] = own;
   }
   form.microbatches_in_flight = flight.most_microbatches;
   const Count held = count(workload, form.stages);
-  form.memory = {.parameter = held.elements * bytes.parameter,
+  const plan::ScheduleIndex index(pipeline.schedule, plan::extent_of(pipeline.schedule));
+  const std::int64_t copies = pipeline.is_stale() ? plan::weight_versions(pipeline.schedule, index).most_kept.at(static_cast<std::size_t>(pp)) : 1;
+  form.memory = {.parameter = (held.elements + (copies - 1) * held.trainable_elements) * bytes.parameter,
                  .gradient = held.trainable_elements * bytes.gradient,
                  .optimizer_state = held.trainable_elements * state_tensors(workload.optimizer) * bytes.state,
                  .saved = flight.most_bytes};

@@ -38,17 +38,15 @@ void Executor::give(Way way, std::int64_t stage, std::int64_t microbatch, const 
   boundary_.send(queue_, channel(way), tensor, rank, purpose(way), {to, microbatch});
 }
 
-void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram& program,
+void Executor::run(std::span<const plan::Action> actions, step::StageProgram& program,
                    const std::function<void(const plan::Action&)>& done) {
   using plan::ActionKind;
   for (const auto& action : actions) {
     const auto [stage, kind, microbatch, slice] = action;
     if (slice != plan::Action::whole)
       throw NotSupported("pipeline: " + plan::print(action) + ": slices are not executed");
-    if (kind == ActionKind::update)
-      throw NotSupported("pipeline: " + plan::print(action) + ": updates inside of a schedule are not executed");
     const Way way = kind == ActionKind::forward ? Way::forward : Way::backward;
-    const bool passes_on = kind != ActionKind::backward_weight;
+    const bool passes_on = kind != ActionKind::backward_weight && kind != ActionKind::update;
     Tensor tensor = passes_on ? take(way, stage, microbatch, program) : Tensor();
     {
       const Recorded recorded(queue_.device().spans(), ActionSpan{{}, plan::letter_of(kind), stage, microbatch});
@@ -57,12 +55,15 @@ void Executor::run(const std::vector<plan::Action>& actions, step::StageProgram&
         case ActionKind::backward_input: tensor = program.backward_input(stage, microbatch, std::move(tensor)); break;
         case ActionKind::backward_weight: program.backward_weight(stage, microbatch); break;
         case ActionKind::backward: tensor = program.backward(stage, microbatch, std::move(tensor)); break;
-        case ActionKind::update: break;
+        case ActionKind::update: program.update(stage, microbatch); break;
       }
     }
     if (passes_on) give(way, stage, microbatch, tensor);
     done(action);
   }
+}
+
+void Executor::end() const {
   for (const auto& way : handed_) {
     if (way.empty()) continue;
     const auto [stage, microbatch] = way.begin()->first;

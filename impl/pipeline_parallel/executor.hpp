@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -24,10 +25,11 @@ class Executor {
   Executor(Queue& queue, comm::Communicator forward, comm::Communicator backward, const plan::Placement& placement,
            Boundary boundary = {});
 
-  /// Runs the actions in order; `done` is called after each. Throws InternalError for a tensor that was handed over and
-  /// not taken.
-  void run(const std::vector<plan::Action>& actions, step::StageProgram& program,
+  /// Runs the rank's next actions in order; `done` is called after each.
+  void run(std::span<const plan::Action> actions, step::StageProgram& program,
            const std::function<void(const plan::Action&)>& done);
+  /// After the last: throws InternalError for a tensor that was handed over and not taken.
+  void end() const;
 
  private:
   enum class Way : std::int8_t { forward = 1, backward = -1 };

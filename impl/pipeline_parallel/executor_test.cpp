@@ -36,6 +36,7 @@ class Adder final : public step::StageProgram {
     return {};
   }
   void backward_weight(std::int64_t, std::int64_t) override { ++weights; }
+  void update(std::int64_t stage, std::int64_t microbatch) override { updates.push_back({stage, microbatch}); }
   Tensor backward(std::int64_t stage, std::int64_t microbatch, Tensor gradient) override {
     backward_weight(stage, microbatch);
     return backward_input(stage, microbatch, std::move(gradient));
@@ -44,6 +45,7 @@ class Adder final : public step::StageProgram {
 
   std::vector<double> out;
   int weights = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> updates;
 
  private:
   double value(const Tensor& t) { return fetch<double>(queue_, t)[0]; }
@@ -69,7 +71,11 @@ std::vector<std::vector<double>> run(const plan::Schedule& schedule, std::int64_
     std::size_t done = 0;
     const auto& actions = schedule.ranks[static_cast<std::size_t>(world.rank())];
     executor.run(actions, program, [&](const Action& action) { EXPECT_EQ(action, actions[done++]); });
+    executor.end();
     EXPECT_EQ(done, actions.size());
+    for (const auto& action : actions)
+      EXPECT_EQ(std::ranges::count(program.updates, std::pair{action.stage, action.microbatch}),
+                action.kind == plan::ActionKind::update ? 1 : std::ranges::count(actions, Action{action.stage, plan::ActionKind::update, action.microbatch}));
     out[static_cast<std::size_t>(world.rank())] = program.out;
   });
   return out;

@@ -10,8 +10,8 @@
 
 namespace shardproof::plan {
 
-Pipeline pipeline_of(const Strategy& strategy) {
-  const ScheduleShape shape = schedule_shape(strategy);
+Pipeline pipeline_of(const Strategy& strategy, std::int64_t steps) {
+  const ScheduleShape shape = schedule_shape(strategy, steps);
   Schedule schedule = generate(schedule_generator(strategy.schedule), shape);
   const auto wrong = findings(schedule, shape.stages(), shape.microbatches);
   if (!wrong.empty()) throw BadInput("schedule " + strategy.schedule + ": " + workload::joined(wrong, "\n"));
@@ -20,7 +20,7 @@ Pipeline pipeline_of(const Strategy& strategy) {
 
 Plan make_plan(const workload::Workload& workload, const Strategy& strategy) {
   require_legal(strategy, workload);
-  return {strategy, mesh_of(strategy), layout(workload, strategy), pipeline_of(strategy)};
+  return {strategy, mesh_of(strategy), layout(workload, strategy), pipeline_of(strategy, workload.steps)};
 }
 
 std::vector<std::int64_t> Plan::holders(const ParameterLayout& parameter) const {

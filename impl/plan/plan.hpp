@@ -20,10 +20,12 @@ struct Pipeline {
   explicit Pipeline(Schedule of) : schedule(std::move(of)), placement(schedule) {}
   Schedule schedule;
   Placement placement;
+  /// Whether stages update by themselves, inside of the schedule.
+  bool is_stale() const { return schedule.weights != WeightRule::flushed; }
 };
-/// The strategy's. Throws NotSupported with the generator's reason, BadInput for a schedule that the checker does not
-/// prove.
-Pipeline pipeline_of(const Strategy& strategy);
+/// The strategy's, for a run of so many steps. Throws NotSupported with the generator's reason, BadInput for a schedule
+/// that the checker does not prove.
+Pipeline pipeline_of(const Strategy& strategy, std::int64_t steps = 1);
 
 struct Plan {
   Strategy strategy;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "suites/workload/workload.hpp"
+
 namespace shardproof::plan {
 
 /// F forward; I backward for inputs; W backward for weights; B: I, then W; U update of the stage to its next version,
@@ -79,6 +81,8 @@ struct ScheduleGenerator {
   std::int64_t chunks = 1;
   /// Whether impl/pipeline_parallel carries it out.
   bool runs = false;
+  /// Of one that updates without a flush: the sequential program that it is.
+  workload::StaleProgram::Rule stale = workload::StaleProgram::Rule::none;
 };
 /// All, in the order of impl/plan/CMakeLists.txt (generated).
 std::span<const ScheduleGenerator* const> schedules();

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "impl/plan/layout.hpp"
 #include "impl/plan/schedule.hpp"
 #include "impl/plan/strategy_refusals.hpp"
 #include "impl/plan/strategy_table.hpp"
@@ -181,10 +182,15 @@ class Parser {
 
 Mesh mesh_of(const Strategy& strategy) { return {{strategy.pp, strategy.dp, strategy.tp}, strategy.order}; }
 
-ScheduleShape schedule_shape(const Strategy& strategy) {
+ScheduleShape schedule_shape(const Strategy& strategy, std::int64_t steps) {
+  const ScheduleGenerator& generator = schedule_generator(strategy.schedule);
+  const bool is_stale = generator.stale != workload::StaleProgram::Rule::none;
+  const bool groups = generator.stale == workload::StaleProgram::Rule::double_buffered;
   return {.ranks = strategy.pp,
-          .microbatches = strategy.microbatches,
-          .chunks = strategy.chunks > 0 ? strategy.chunks : schedule_generator(strategy.schedule).chunks};
+          .microbatches = strategy.microbatches * (is_stale ? steps : 1),
+          .chunks = strategy.chunks > 0 ? strategy.chunks : generator.chunks,
+          .microbatches_per_update = groups ? strategy.microbatches : 0,
+          .vertical_sync = strategy.vertical_sync == "on"};
 }
 
 Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks) { return Parser(ranks).parse(text); }
@@ -204,10 +210,16 @@ workload::Workload with_program_keys(workload::Workload workload, const Strategy
   const auto name = std::ranges::find(names, strategy.optimizer);
   if (name != names.end()) workload.optimizer = static_cast<workload::OptimizerKind>(name - names.begin());
   if (strategy.clip) workload.clip = *strategy.clip;
+  workload.stale = {};
+  workload.stale.rule = schedule_generator(strategy.schedule).stale;
+  if (workload.stale && strategy.vertical_sync == "on") workload.stale.rule = workload::StaleProgram::Rule::vertical_sync;
+  if (workload.stale)
+    for (const Range& layers : stage_layers(workload, strategy)) workload.stale.stage_layers.push_back(layers.size());
   return workload;
 }
 
 std::string_view contract(const Strategy& strategy, Track track) {
+  if (schedule_generator(strategy.schedule).stale != workload::StaleProgram::Rule::none) return "STALE";
   const bool rounded = track != Track::exact && std::ranges::any_of(strategy_table(), [&](const KeyRow& row) {
                          return row.is_other_algebra && !is_standard(row, strategy);
                        });

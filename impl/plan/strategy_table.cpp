@@ -19,6 +19,8 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
+std::vector<std::string> switch_names() { return {"off", "on"}; }
+
 std::vector<std::string> boundary_names() { return {"whole", "scattered"}; }
 
 std::vector<std::string> attention_names() { return {"stored", "tiled"}; }
@@ -39,8 +41,35 @@ std::string_view without_order(const Strategy& s) {
   return (s.dp > 1) + (s.pp > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
 }
 
+bool is_stale(const Strategy& s) {
+  return schedule_generator(s.schedule).stale != workload::StaleProgram::Rule::none;
+}
+
+/// Of a schedule whose stages update by themselves, what needs all of them at once.
+std::string wrong_stale(const Strategy& s, const workload::Workload& given) {
+  const workload::Workload w = with_program_keys(given, s);
+  if (w.clip > 0) return fmt::format("clip {}: no stage has the whole gradient when it updates, clip=off", w.clip);
+  if (w.tied_head && w.stale.stage_layers.size() > 1)
+    return "tied_head: the first and the last stage update by themselves, tied_head=false";
+  if (!w.shared_block.empty()) {
+    std::int64_t end = 0;
+    for (const auto layers : w.stale.stage_layers) {
+      end += layers;
+      if ((w.shared_block[0] < end) != (w.shared_block[1] < end))
+        return fmt::format("shared_block {},{}: two stages update by themselves", w.shared_block[0], w.shared_block[1]);
+    }
+  }
+  if (s.schedule == "pipedream" && s.microbatches > 1)
+    return fmt::format("microbatches {}: each batch is one minibatch, microbatches=1", s.microbatches);
+  return "";
+}
+
+std::string_view without_versions(const Strategy& s) { return s.schedule == "pipedream" ? "" : "without schedule=pipedream"; }
+
 /// As if the chunks were the schedule's own: those are refused by themselves.
-std::string wrong_shape(const Strategy& s, const workload::Workload&) {
+std::string wrong_shape(const Strategy& s, const workload::Workload& w) {
+  if (is_stale(s))
+    if (auto why = wrong_stale(s, w); !why.empty()) return why;
   Strategy own = s;
   own.chunks = 0;
   return schedule_generator(s.schedule).refusal(schedule_shape(own));
@@ -99,7 +128,7 @@ constexpr KeyRow table[] = {
     {.name = "schedule",
      .member = &S::schedule,
      .kind = layout,
-     .meaning = "order of the pipeline's forwards and backwards",
+     .meaning = "order of the pipeline's forwards and backwards; pipedream and pipedream_2bw are programs of their own",
      .names = schedule_names,
      .no_effect = without_stages,
      .refused = wrong_shape},
@@ -109,6 +138,12 @@ constexpr KeyRow table[] = {
      .meaning = "stages that a pipeline rank holds, of schedules that deal out several",
      .no_effect = without_stages,
      .refused = wrong_chunks},
+    {.name = "vertical_sync",
+     .member = &S::vertical_sync,
+     .kind = program,
+     .meaning = "of pipedream: a step reads the version that it met on the first stage on all of them",
+     .names = switch_names,
+     .no_effect = without_versions},
     {.name = "microbatches",
      .member = &S::microbatches,
      .kind = layout,
