@@ -27,25 +27,27 @@ predict::Memory memory_of(const TrainingJob& job, Track track) {
                          job.strategy.microbatches);
 }
 
-predict::Memory memory_of_rank(const TrainingJob& job, std::int64_t rank) {
-  return predict::rank_form(job.workload, job.strategy, static_cast<Rank>(rank), predict::role_bytes(job.track),
-                            largest_batch(job.workload))
-      .memory;
+/// Of each rank.
+std::vector<predict::Memory> memory_of_ranks(const TrainingJob& job) {
+  const plan::Pipeline pipeline = plan::pipeline_of(job.strategy, job.workload.steps);
+  std::vector<predict::Memory> ranks;
+  for (std::int64_t rank = 0; rank < job.strategy.ranks(); ++rank)
+    ranks.push_back(predict::rank_form(job.workload, job.strategy, pipeline, static_cast<Rank>(rank),
+                                       predict::role_bytes(job.track), largest_batch(job.workload))
+                        .memory);
+  return ranks;
 }
 
 /// The rank that holds most, and what.
 std::pair<std::int64_t, predict::Memory> largest_rank(const TrainingJob& job) {
-  std::pair<std::int64_t, predict::Memory> most{0, memory_of_rank(job, 0)};
-  for (std::int64_t rank = 1; rank < job.strategy.ranks(); ++rank) {
-    const predict::Memory own = memory_of_rank(job, rank);
-    if (own.total() > most.second.total()) most = {rank, own};
-  }
-  return most;
+  const auto ranks = memory_of_ranks(job);
+  const auto most = std::ranges::max_element(ranks, {}, &predict::Memory::total);
+  return {most - ranks.begin(), *most};
 }
 
 std::int64_t bytes_of_all_ranks(const TrainingJob& job) {
   std::int64_t bytes = 0;
-  for (std::int64_t rank = 0; rank < job.strategy.ranks(); ++rank) bytes += memory_of_rank(job, rank).total();
+  for (const auto& memory : memory_of_ranks(job)) bytes += memory.total();
   return bytes;
 }
 
@@ -97,9 +99,11 @@ Footprint footprint(const TrainingJob& job, const JudgedPart* judged) {
 
 std::string ranks_without_room(const TrainingJob& job) {
   std::vector<std::string> runs;
+  const auto ranks = memory_of_ranks(job);
   std::int64_t first = -1;
-  for (std::int64_t rank = 0; rank <= job.strategy.ranks(); ++rank) {
-    const bool full = rank < job.strategy.ranks() && memory_of_rank(job, rank).total() > job.device_memory_bytes;
+  for (std::int64_t rank = 0; rank <= std::ssize(ranks); ++rank) {
+    const bool full =
+        rank < std::ssize(ranks) && ranks[static_cast<std::size_t>(rank)].total() > job.device_memory_bytes;
     if (full && first < 0) first = rank;
     if (full || first < 0) continue;
     runs.push_back(rank - 1 == first ? fmt::format("{}", first) : fmt::format("{} to {}", first, rank - 1));

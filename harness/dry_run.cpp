@@ -31,11 +31,11 @@ struct MemoryForms {
   predict::RankForm most = {};
 };
 
-MemoryForms memory_forms(const TrainingJob& job) {
+MemoryForms memory_forms(const TrainingJob& job, const plan::Pipeline& pipeline) {
   MemoryForms forms;
   for (std::int64_t r = 0; r < job.strategy.ranks(); ++r) {
-    auto form = predict::rank_form(job.workload, job.strategy, static_cast<Rank>(r), predict::role_bytes(job.track),
-                                   largest_batch(job.workload));
+    auto form = predict::rank_form(job.workload, job.strategy, pipeline, static_cast<Rank>(r),
+                                   predict::role_bytes(job.track), largest_batch(job.workload));
     forms.all += form.memory.total();
     if (r > 0 && form.memory.total() <= forms.most.memory.total()) continue;
     forms.most = std::move(form);
@@ -86,10 +86,10 @@ std::string fits(const TrainingJob& job, std::int64_t machine_bytes) {
 using Axes = std::map<std::string, std::int64_t>;
 
 /// On the wire in a step, all ranks together.
-Axes traffic_bytes(const TrainingJob& job) {
+Axes traffic_bytes(const TrainingJob& job, const plan::Pipeline& pipeline) {
   Axes axes;
   for (const auto& [key, traffic] :
-       predict::traffic(job.workload, job.strategy, job.track, largest_batch(job.workload)))
+       predict::traffic(job.workload, job.strategy, pipeline.placement, job.track, largest_batch(job.workload)))
     axes[key.axis] += traffic.wire_bytes;
   return axes;
 }
@@ -102,7 +102,8 @@ void add_traffic(const Axes& axes, Rows& rows) {
 
 std::optional<double> bubble_overhead(const plan::Strategy& strategy) {
   if (strategy.pp == 1) return std::nullopt;
-  return predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches);
+  return predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches,
+                                  schedule_shape(strategy).chunks);
 }
 
 void add_flops(const TrainingJob& job, Rows& rows) {
@@ -126,8 +127,9 @@ std::pair<std::string, Row> described(const RunCase& one, std::int64_t machine_b
   }
   const TrainingJob& job = *one.job;
   const auto parameters = predict::parameter_count(job.workload);
-  const MemoryForms forms = memory_forms(job);
-  const Axes axes = traffic_bytes(job);
+  const plan::Pipeline pipeline = plan::pipeline_of(job.strategy, job.workload.steps);
+  const MemoryForms forms = memory_forms(job, pipeline);
+  const Axes axes = traffic_bytes(job, pipeline);
   const auto bubble = bubble_overhead(job.strategy);
   rows.push_back(
       {"parameters", fmt::format("{} ({:.1f} billion)", parameters, 1e-9 * static_cast<double>(parameters))});

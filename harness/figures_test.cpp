@@ -149,8 +149,9 @@ TEST(Budget, TheRanksThatDoNotFitAreNamed) {
   TrainingJob spread = job("tiny", Track::native, {"layers=6", "batch=5", "tied_head=false"});
   spread.strategy = plan::parse_strategy("dp3 pp3 layers=3,1,2");
   std::vector<std::int64_t> bytes;
+  const plan::Pipeline pipeline = plan::pipeline_of(spread.strategy);
   for (std::int64_t r = 0; r < 9; ++r)
-    bytes.push_back(predict::rank_form(spread.workload, spread.strategy, static_cast<Rank>(r),
+    bytes.push_back(predict::rank_form(spread.workload, spread.strategy, pipeline, static_cast<Rank>(r),
                                        predict::role_bytes(spread.track), largest_batch(spread.workload))
                         .memory.total());
   for (const std::int64_t limit : bytes) {

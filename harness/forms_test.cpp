@@ -78,6 +78,7 @@ TEST(Forms, EqualTheLedgersOnManyRanks) {
     auto strategy = predict::testing::random_strategy(random, w);
     if (strategy.ranks() > 8) strategy.dp = 1;
     if (strategy.ranks() > 8) strategy.tp = 1;
+    if (strategy.tp == 1) strategy.boundary = plan::Strategy{}.boundary;
     if ((strategy.dp > 1) + (strategy.pp > 1) + (strategy.tp > 1) < 2) strategy.order = plan::Strategy{}.order;
     const Track track = i % 3 == 0 ? Track::native : Track::exact;
     const Record record = counted_and_predicted(w, plan::print(strategy), track);

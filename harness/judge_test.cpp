@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "harness/signals.hpp"
+#include "harness/training.hpp"
+#include "impl/plan/plan.hpp"
 #include "kernels/core/errors.hpp"
 #include "reference/oracle.hpp"
 
@@ -460,6 +462,37 @@ TEST(Judge, OtherOrdersOfSummationStayUnderHalfOfTheBound) {
     }
   }
   EXPECT_GT(worst, 0.01);  // the orders did differ
+}
+
+// A stale program is judged by its own rule: another one, or versions of one step before, is another program.
+TEST(Judge, AnotherRuleOfWeightVersionsFails) {
+  const auto strategy = plan::parse_strategy("pp3 schedule=pipedream");
+  TrainingJob job;
+  job.workload = plan::with_program_keys(
+      workload::load("tiny", std::vector<std::string>{"layers=3", "tied_head=false", "steps=5", "learning_rate=0.1"}),
+      strategy);
+  job.track = Track::exact;
+  job.strategy = strategy;
+  const workload::Corpus corpus(job.workload);
+  const auto judged = [&](const workload::StaleProgram& program) {
+    workload::Workload told = job.workload;
+    told.stale = program;
+    Judge judge(told, Track::exact, {.steps = 5});
+    train(job, corpus,
+          {.observed_steps = 5,
+           .observe = [&](const workload::Batch& batch, const engine::Observation& seen) { judge.step(batch, seen); },
+           .step = {}});
+    return judge.finish();
+  };
+  using enum workload::StaleProgram::Rule;
+  EXPECT_EQ(judged({stashed, {1, 1, 1}}).verdict, Verdict::pass);
+  const Judgement vertical = judged({vertical_sync, {1, 1, 1}}), late = judged({stashed, {1, 1, 1, 0}}),
+                  early = judged({stashed, {2, 1}}), none = judged({});
+  for (const Judgement* wrong : {&vertical, &late, &early, &none}) {
+    EXPECT_EQ(wrong->verdict, Verdict::fail);
+    ASSERT_TRUE(wrong->divergence);
+    EXPECT_EQ(wrong->divergence->step, wrong == &early ? 3 : 2);
+  }
 }
 
 }  // namespace

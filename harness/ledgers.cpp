@@ -104,7 +104,7 @@ Counts predicted(const TrainingJob& job, const plan::Plan& plan, const std::vect
   Counts counts;
   for (std::int64_t r = 0; r < ranks; ++r) {
     const auto rank_of = [&](std::int64_t samples) {
-      return predict::rank_form(job.workload, job.strategy, static_cast<Rank>(r), bytes, samples);
+      return predict::rank_form(job.workload, job.strategy, plan.pipeline, static_cast<Rank>(r), bytes, samples);
     };
     const auto add = [&](const std::string& name, std::int64_t value) {
       counts.emplace_back(prefix(static_cast<std::size_t>(r), static_cast<std::size_t>(ranks)) + name, value);
@@ -127,7 +127,7 @@ Counts predicted(const TrainingJob& job, const plan::Plan& plan, const std::vect
   std::int64_t tokens = 0;
   for (const auto& batch : batches) {
     tokens += batch.labels;
-    for (const auto& [key, step] : predict::traffic(job.workload, job.strategy, job.track, batch.samples)) {
+    for (const auto& [key, step] : predict::traffic(job.workload, job.strategy, plan.pipeline.placement, job.track, batch.samples)) {
       auto& sum = traffic[key];
       sum.calls += step.calls, sum.payload_bytes += step.payload_bytes, sum.wire_bytes += step.wire_bytes;
     }

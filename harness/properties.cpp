@@ -158,8 +158,11 @@ const std::vector<Property>& table() {
       {"I11", "fewer microbatches than stages, or no multiple of them", {}, odd_microbatches},
       {"I12",
        "layers that stages do not divide; several chunks a rank",
-       {"chunks"},
-       [](const Facts& f) { return f.workload.layers % f.strategy.pp != 0; }},
+       {},
+       [](const Facts& f) {
+         const std::int64_t stages = plan::schedule_shape(f.strategy).stages();
+         return stages > f.strategy.pp && f.workload.layers % stages != 0;
+       }},
       {"I13", "three microbatches or more with different data", {}, three_microbatches},
       {"I14", "three steps or more", {}, [](const Facts& f) { return on_ranks(f) && f.workload.steps >= 3; }},
       {"I15",

@@ -50,7 +50,7 @@ TEST(Properties, AreDecidedByTheInput) {
       {"I09", "tiny layers=4 shared_block=0,1 | pp2 | 2 ranks", "tiny layers=4 shared_block=0,2 | pp2 | 2 ranks"},
       {"I10", "tiny dropout=0.1 | tp2 | 2 ranks", "tiny dropout=0.1 | pp2 | 2 ranks"},
       {"I11", "tiny | pp2 microbatches=3 | 2 ranks", "tiny | pp2 microbatches=2 | 2 ranks"},
-      {"I12", "tiny layers=3 | pp2 | 2 ranks", "tiny layers=4 | pp2 | 2 ranks"},
+      {"I12", "tiny layers=7 | pp2 schedule=interleaved | 2 ranks", "tiny layers=8 | pp2 schedule=interleaved | 2 ranks"},
       {"I13", "tiny | dp1 microbatches=3 | 1 rank", "tiny batch=2 | dp1 microbatches=3 | 1 rank"},
       {"I14", "tiny | dp2 | 2 ranks", "tiny steps=2 | dp2 | 2 ranks"},
       {"I15", "tiny label_smoothing=0.1 | dp2 | 2 ranks",

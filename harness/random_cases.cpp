@@ -50,7 +50,11 @@ plan::Strategy draw_strategy(Draw& draw, const workload::Workload& w, std::int64
     if (generator->runs) schedules.push_back(generator->name);
   s.schedule = schedules[static_cast<std::size_t>(draw.from(0, std::ssize(schedules) - 1))];
   s.microbatches = draw.one_in(2) ? draw.from(1, 9) : draw.from(1, 3);
-  if (draw.one_in(2)) s.layers = draw_layers(draw, w.layers, s.pp);
+  if (draw.one_in(4)) s.chunks = draw.from(1, 4);
+  if (s.chunks == plan::schedule_generator(s.schedule).chunks) s.chunks = 0;
+  const std::int64_t stages = plan::schedule_shape(s).stages();
+  if (draw.one_in(2)) s.layers = draw_layers(draw, w.layers, stages);
+  if (draw.one_in(2)) s.boundary = "scattered";
   if (draw.one_in(2)) s.attention = "tiled";
   if (draw.one_in(4)) {
     const auto names = workload::names_of(w.optimizer);

@@ -87,7 +87,7 @@ TEST(RecordedReplay, HasTheTimesOfTheSchedule) {
         EXPECT_NEAR(replayed.step_seconds[0], line.makespan, 1e-9);
         EXPECT_NEAR(replayed.pipeline[0].bubble_fraction(p), line.bubble_fraction(), 1e-9);
         EXPECT_NEAR(replayed.pipeline[0].bubble_overhead(p), line.bubble_overhead(), 1e-9);
-        const auto form = predict::bubble_overhead(name, p, m).value();
+        const auto form = predict::bubble_overhead(name, p, m, 1).value();
         EXPECT_NEAR(replayed.pipeline[0].bubble_overhead(p), form, 1e-9) << name << " " << p << " " << m;
         EXPECT_NEAR(replayed.pipeline[0].bubble_fraction(p), predict::bubble_fraction(form), 1e-9);
       }

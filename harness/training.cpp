@@ -50,17 +50,19 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
     const bool first = world.rank() == Rank{0};
     Device device({.rank = world.rank(), .memory_limit_bytes = job.device_memory_bytes, .poison = job.poison});
     const std::unique_ptr<Queue> queue = world.queue(device);
-    engine::Trainer trainer(*queue, world, job.workload, job.track, plan, job.tamper);
+    const auto batch_of = [&](std::int64_t step) { return workload::batch(job.workload, corpus, step); };
+    engine::Trainer trainer(*queue, world, job.workload, job.track, plan, job.tamper, batch_of);
+    const bool is_stale = plan.pipeline.is_stale(), records = job.record_spans && !is_stale;
     MemoryPeaks peak;
     for (std::int64_t step = 1; step <= job.workload.steps; ++step) {
       if (first) stop_if_interrupted();
       const auto start = std::chrono::steady_clock::now();
-      device.spans().turn(job.record_spans && step > 1 && step <= 1 + most_recorded_steps);
+      device.spans().turn(records && step > 1 && step <= 1 + most_recorded_steps);
       workload::Batch batch;
       engine::StepResult result;
       {
         const Recorded recorded(device.spans(), StepSpan{{}, step});
-        batch = workload::batch(job.workload, corpus, step);
+        batch = batch_of(step);
         result = trainer.step(batch, [first] {
           if (first) stop_if_interrupted();
         });
@@ -82,11 +84,18 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
         }
         MemoryPeaks::start(device.memory());
       }
-      if (first && watcher.step) watcher.step(result);
+      if (first && watcher.step && !is_stale) watcher.step(result);
       if (step >= watcher.observed_steps && result.skipped == engine::Skipped::non_finite) break;
     }
+    if (is_stale) {  // no rank has known a loss so far
+      const auto losses = trainer.losses();
+      for (std::size_t k = 0; first && k < losses.size(); ++k) {
+        trained.steps[k].loss = losses[k];
+        if (watcher.step) watcher.step(trained.steps[k]);
+      }
+    }
     ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(peak, device, world.traffic(), trainer);
-    if (job.record_spans) trained.spans.at(static_cast<std::size_t>(world.rank())) = device.spans().take();
+    if (records) trained.spans.at(static_cast<std::size_t>(world.rank())) = device.spans().take();
   };
   comm::ThreadsOptions threads = engine::threads_for(plan, job.threads);
   threads.poll = stop_if_interrupted;

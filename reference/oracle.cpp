@@ -8,6 +8,7 @@
 #include "kernels/core/wide.hpp"
 #include "reference/model.hpp"
 #include "reference/optimizer.hpp"
+#include "reference/stale.hpp"
 
 namespace shardproof::reference {
 namespace {
@@ -54,7 +55,8 @@ class Sequential final : public Oracle {
   explicit Sequential(const workload::Workload& workload)
       : workload_(workload),
         scale_(std::is_same_v<S, Fixed> ? workload.loss_scale : 1.0),
-        parameters_(initial_parameters<S>(workload)) {
+        parameters_(initial_parameters<S>(workload)),
+        history_(workload_) {
     for (const auto& info : workload::parameters(workload)) {
       if (info.trainable) trainable_.push_back(info.name);
     }
@@ -62,6 +64,7 @@ class Sequential final : public Oracle {
 
   std::vector<Observable> step(const workload::Batch& batch) override {
     Arithmetic<S> arithmetic;
+    if (workload_.stale) history_.begin(batch.step, parameters_);
     for (auto& [name, parameter] : parameters_) {
       for (const S value : parameter.value.values()) arithmetic.checked(value);
       parameter.gradient = Array<Sum<S>>(parameter.value.rows(), parameter.value.columns());
@@ -71,6 +74,7 @@ class Sequential final : public Oracle {
     for (std::int64_t b = 0; b < batch.size(); ++b) {
       train_sample(arithmetic, workload_, batch, b, scale_ / labels, parameters_, losses);
     }
+    if (workload_.stale) history_.end(batch.step, parameters_);
     Gradients<S> gradients;
     for (const auto& name : trainable_) gradients.emplace_back(name, arithmetic.finish(parameters_.at(name).gradient));
 
@@ -172,6 +176,7 @@ class Sequential final : public Oracle {
   workload::Workload workload_;
   double scale_;
   Parameters<S> parameters_;
+  History<S> history_;  // of a stale program
   std::vector<std::string> trainable_;  // in the order of workload::parameters
   std::int64_t taken_ = 0;
 };

@@ -39,6 +39,7 @@ fuzz() {
 stage tests scripts/test.sh
 stage one_device build/cpu/shardproof check --suite one_device --out "$out/one_device" --overwrite
 stage conformance build/cpu/shardproof check --suite conformance --out "$out/conformance" --overwrite
+stage pipeline build/cpu/shardproof check --suite pipeline --out "$out/pipeline" --overwrite
 stage flips_1000 env SHARDPROOF_FLIPS=1000 build/cpu/harness/harness_tests --gtest_filter='Flips.*'
 stage faults scripts/faults.sh
 stage soak build/cpu/shardproof check --random --seed "$(date +%Y%j)" --time-budget "${SHARDPROOF_SOAK:-30m}" \

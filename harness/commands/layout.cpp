@@ -6,11 +6,13 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "harness/command.hpp"
 #include "harness/options.hpp"
 #include "harness/parse_file.hpp"
 #include "harness/text.hpp"
+#include "impl/plan/plan.hpp"
 #include "impl/plan/strategy_table.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
@@ -78,6 +80,16 @@ ExitCode explain(const plan::Strategy& strategy, const workload::Workload& w, st
   return refusals.empty() ? ExitCode::pass : ExitCode::usage;
 }
 
+/// "0,3 1,2": of the first ranks, where there are many.
+std::string stages_by_rank(const plan::Strategy& strategy) {
+  constexpr std::int64_t shown = 64;
+  const plan::Placement placement = plan::pipeline_of(strategy).placement;
+  std::string text;
+  for (std::int64_t pp = 0; pp < std::min(strategy.pp, shown); ++pp)
+    text += fmt::format("{}{}", pp > 0 ? " " : "", fmt::join(placement.stages_of(pp), ","));
+  return strategy.pp > shown ? text + " ..." : text;
+}
+
 /// What the text does not say by itself; comments, where it is parsed back.
 std::string legend(const plan::Strategy& strategy) {
   const plan::Mesh mesh = plan::mesh_of(strategy);
@@ -86,12 +98,13 @@ std::string legend(const plan::Strategy& strategy) {
         mesh.rank_at({strategy.pp > 1 ? pp : 0, strategy.dp > 1 ? dp : 0, strategy.tp > 1 ? tp : 0}));
   };
   return fmt::format(
-      "# rank = {} x stage + {} x data rank + {} x tensor rank; data ranks hold the same\n"
+      "# rank = {} x pipeline rank + {} x data rank + {} x tensor rank; data ranks hold the same\n"
+      "# stages of each pipeline rank: {}\n"
       "# ranges are begin:end, one of each stage in stage_layers, else one of each tensor rank\n"
       "# split: the dim that is cut; held: what a tensor rank holds of it (key/value heads may be held twice)\n"
       "# owned: what it counts in norms and files; held: just that, tp0: tensor rank 0 counts all\n"
       "# sites: STAGE:PART that uses it, on each of which stages there is a copy\n",
-      stride(1, 0, 0), stride(0, 1, 0), stride(0, 0, 1));
+      stride(1, 0, 0), stride(0, 1, 0), stride(0, 0, 1), stages_by_rank(strategy));
 }
 
 ExitCode run(std::span<const std::string> args) {

@@ -106,7 +106,10 @@ void print_step(const engine::StepResult& step, std::int64_t steps) {
   const std::string loss = step.loss                                   ? fmt::format("{:.6f}", *step.loss)
                            : step.skipped == engine::Skipped::no_label ? "none (no label)"
                                                                        : "not finite (step skipped)";
-  const std::string norm = std::isnan(step.norm) ? "nan" : fmt::format("{:.4g}", step.norm);  // its sign says nothing
+  const bool known = !std::isnan(step.norm) || step.skipped == engine::Skipped::non_finite;
+  const std::string norm = !known                  ? "not known"  // stages end their steps by themselves
+                           : std::isnan(step.norm) ? "nan"        // its sign says nothing
+                                                   : fmt::format("{:.4g}", step.norm);
   say(stdout,
       fmt::format("step {:>{}} of {}  loss {}  norm {}\n", step.step, std::to_string(steps).size(), steps, loss, norm));
 }

@@ -5,10 +5,15 @@
 
 namespace shardproof::predict {
 
-std::optional<double> bubble_overhead(std::string_view schedule, std::int64_t p, std::int64_t m) {
-  const double others = static_cast<double>(p - 1);
-  if (schedule == "gpipe") return others / static_cast<double>(m);
+std::optional<double> bubble_overhead(std::string_view schedule, std::int64_t p, std::int64_t m, std::int64_t v) {
+  const auto others = static_cast<double>(p - 1), work = static_cast<double>(m * v);
   if (schedule == "naive") return others;
+  if (schedule == "gpipe" || schedule == "one_f_one_b") return others / work;
+  if (schedule == "interleaved" && m % p == 0) return others / work;
+  if (schedule == "zb_h1" && m >= p) return others / (3 * work);
+  if (schedule == "zb_h2" && m >= 2 * p - 1) return others / (3 * work);
+  if (schedule == "zb_v" && m >= 2 * p) return others / (3 * work);
+  if (schedule == "dualpipe") return static_cast<double>(p / 2 - 1) / (3 * work);
   return std::nullopt;
 }
 

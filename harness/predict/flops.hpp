@@ -17,6 +17,11 @@ struct Flops {
   double backward_input = 0;   ///< I: gradients of what flows; attention's backward counts here
   double backward_weight = 0;  ///< W: gradients of weights, none for frozen ones
   double scores_again = 0;     ///< one more product of queries and keys in all layers, where attention is tiled
+  Flops& operator+=(const Flops& other) {
+    forward += other.forward, backward_input += other.backward_input, backward_weight += other.backward_weight;
+    scores_again += other.scores_again;
+    return *this;
+  }
   double total() const { return forward + backward_input + backward_weight; }
   /// What is computed, work done again included: tiled attention makes its scores again in backward, and in `exact`
   /// twice in forward.

@@ -9,7 +9,7 @@ namespace shardproof::predict {
 namespace {
 
 plan::Range layers_of(const workload::Workload& w, const plan::Strategy& s, std::int64_t stage) {
-  if (s.layers.empty()) return plan::part_of(w.layers, s.pp, stage);
+  if (s.layers.empty()) return plan::part_of(w.layers, schedule_shape(s).stages(), stage);
   const auto at = s.layers.begin() + stage;
   const std::int64_t begin = std::accumulate(s.layers.begin(), at, std::int64_t{0});
   return {begin, begin + *at};
@@ -53,16 +53,29 @@ class Tally {
 
 }  // namespace
 
+Count& Count::operator+=(const Count& other) {
+  elements += other.elements, tensors += other.tensors;
+  trainable_elements += other.trainable_elements, trainable_tensors += other.trainable_tensors;
+  return *this;
+}
+
+Count& Count::operator-=(const Count& other) {
+  elements -= other.elements, tensors -= other.tensors;
+  trainable_elements -= other.trainable_elements, trainable_tensors -= other.trainable_tensors;
+  return *this;
+}
+
 Holding whole(const workload::Workload& workload) { return holding(workload, plan::Strategy{}, 0, 0); }
 
-Holding holding(const workload::Workload& workload, const plan::Strategy& strategy, std::int64_t pp, std::int64_t tp) {
+Holding holding(const workload::Workload& workload, const plan::Strategy& strategy, std::int64_t stage,
+                std::int64_t tp) {
   const Shape w(workload);
   const plan::Range heads = plan::part_of(w.a, strategy.tp, tp);
   const std::int64_t end = (heads.end + w.g - 1) / w.g;
   const std::int64_t key_heads = heads.size() > 0 ? end - heads.begin / w.g : 0;
-  return {.layers = layers_of(workload, strategy, pp),
-          .is_first = pp == 0,
-          .is_last = pp == strategy.pp - 1,
+  return {.layers = layers_of(workload, strategy, stage),
+          .is_first = stage == 0,
+          .is_last = stage == schedule_shape(strategy).stages() - 1,
           .a = heads.size(),
           .q = heads.size() * w.d,
           .k = key_heads * w.d,
@@ -80,25 +93,33 @@ bool shares_key_heads(const workload::Workload& workload, const plan::Strategy& 
   return false;
 }
 
-Count count(const workload::Workload& workload, const Holding& holding) {
+Count count(const workload::Workload& workload, std::span<const Holding> stages) {
   const Shape w(workload);
   Tally tally(workload);
-  if (holding.is_first || (holding.is_last && workload.tied_head)) tally.add("token_embedding.weight", holding.v * w.h);
-  if (holding.is_first) {
-    tally.add("position_embedding.weight", w.s * w.h);
-    for (std::size_t i = 0; i < workload.unused.size(); ++i)
-      tally.add("unused." + std::to_string(i), workload.unused[i]);
-  }
-  for (std::int64_t layer = holding.layers.begin; layer < holding.layers.end; ++layer) {
-    if (layer == w.second_site && w.first_site >= holding.layers.begin) continue;
-    tally.add_block(w, holding, layer);
-  }
-  if (holding.is_last) {
-    tally.add_pair("final_norm", w.h, w.h);
-    if (!workload.tied_head) tally.add("head.weight", holding.v * w.h);
+  bool has_embedding = false, has_shared_block = false;
+  for (const Holding& stage : stages) {
+    if (stage.is_first || (stage.is_last && workload.tied_head && !has_embedding))
+      tally.add("token_embedding.weight", stage.v * w.h);
+    if (stage.is_first) {
+      has_embedding = true;
+      tally.add("position_embedding.weight", w.s * w.h);
+      for (std::size_t i = 0; i < workload.unused.size(); ++i)
+        tally.add("unused." + std::to_string(i), workload.unused[i]);
+    }
+    for (std::int64_t layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
+      if (layer == w.second_site && has_shared_block) continue;
+      has_shared_block = has_shared_block || layer == w.first_site;
+      tally.add_block(w, stage, layer);
+    }
+    if (stage.is_last) {
+      tally.add_pair("final_norm", w.h, w.h);
+      if (!workload.tied_head) tally.add("head.weight", stage.v * w.h);
+    }
   }
   return tally.total();
 }
+
+Count count(const workload::Workload& workload, const Holding& stage) { return count(workload, {&stage, 1}); }
 
 Count count_block(const workload::Workload& workload, const Holding& holding, std::int64_t layer) {
   Tally tally(workload);

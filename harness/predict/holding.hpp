@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "harness/predict/shape.hpp"
 #include "impl/plan/range.hpp"
@@ -11,8 +12,9 @@
 
 namespace shardproof::predict {
 
-/// What one rank holds. Norms, the biases behind a sum over slices, and position embeddings lie whole on each tensor
-/// rank; token embedding, position embedding and unused parameters on the first stage, final norm and head on the last.
+/// What a rank holds of one stage. Norms, the biases behind a sum over slices, and position embeddings lie whole on each
+/// tensor rank; token embedding, position embedding and unused parameters on the first stage, final norm and head on the
+/// last.
 struct Holding {
   plan::Range layers;
   bool is_first = true, is_last = true;  ///< stage
@@ -24,8 +26,9 @@ struct Holding {
 };
 /// One device's: everything.
 Holding whole(const workload::Workload& workload);
-/// That of the ranks at pipeline coordinate `pp` and tensor coordinate `tp`.
-Holding holding(const workload::Workload& workload, const plan::Strategy& strategy, std::int64_t pp, std::int64_t tp);
+/// That of the stage on tensor coordinate `tp`.
+Holding holding(const workload::Workload& workload, const plan::Strategy& strategy, std::int64_t stage,
+                std::int64_t tp);
 
 /// Whether a key/value head lies on several tensor ranks: a cut falls inside of its group of query heads.
 bool shares_key_heads(const workload::Workload& workload, const plan::Strategy& strategy);
@@ -34,11 +37,14 @@ bool shares_key_heads(const workload::Workload& workload, const plan::Strategy& 
 struct Count {
   std::int64_t elements = 0, tensors = 0;
   std::int64_t trainable_elements = 0, trainable_tensors = 0;  ///< not frozen: with gradient and optimizer state
+  Count& operator+=(const Count& other);
+  Count& operator-=(const Count& other);
 };
 
-/// All that is held. A block that two layers share, and a head tied to the embedding, count once; where the two lie on
-/// different stages, on each.
-Count count(const workload::Workload& workload, const Holding& holding);
+/// All that is held of these stages, which ascend. A block that two layers share, and a head tied to the embedding, count
+/// once.
+Count count(const workload::Workload& workload, std::span<const Holding> stages);
+Count count(const workload::Workload& workload, const Holding& stage);
 /// What its slices have of the block of one layer, and of the token embedding, wherever those lie.
 Count count_block(const workload::Workload& workload, const Holding& holding, std::int64_t layer);
 Count count_token_embedding(const workload::Workload& workload, const Holding& holding);

@@ -34,7 +34,7 @@ void expect_layout(const Workload& w, const plan::Strategy& s) {
   SCOPED_TRACE(plan::print(s) + "\n" + workload::print(w));
   const plan::Layout layout = plan::layout(w, s);
   ASSERT_EQ(shares_key_heads(w, s), layout.shares_key_heads());
-  for (std::int64_t stage = 0; stage < s.pp; ++stage) {
+  for (std::int64_t stage = 0; stage < schedule_shape(s).stages(); ++stage) {
     for (std::int64_t t = 0; t < s.tp; ++t) {
       const Holding o = holding(w, s, stage, t);
       const auto& heads = layout.heads[static_cast<std::size_t>(t)];

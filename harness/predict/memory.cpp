@@ -72,31 +72,33 @@ std::int64_t saved_head_bytes(const workload::Workload& workload, const RoleByte
   return saved_head_bytes(workload, whole(workload), bytes, samples);
 }
 
-Memory memory(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes, std::int64_t largest,
-              std::int64_t in_flight) {
-  const Count held = count(workload, holding);
-  const auto embedding = [&](std::int64_t samples) {
-    return holding.is_first ? saved_embedding_bytes(workload, bytes, samples) : 0;
-  };
-  const auto block = [&](std::int64_t samples) {
-    return holding.layers.size() > 0 ? saved_block_bytes(workload, holding, bytes, samples) : 0;
-  };
-  const auto head = [&](std::int64_t samples) {
-    return holding.is_last ? saved_head_bytes(workload, holding, bytes, samples) : 0;
-  };
-  return {.parameter = held.elements * bytes.parameter,
-          .gradient = held.trainable_elements * bytes.gradient,
-          .optimizer_state = held.trainable_elements * state_tensors(workload.optimizer) * bytes.state,
-          .saved_embedding = embedding(largest),
-          .saved_block = block(largest),
-          .saved_head = head(largest),
-          .saved = embedding(in_flight) + holding.layers.size() * block(in_flight) + head(in_flight)};
+std::int64_t saved_stage_bytes(const workload::Workload& workload, const Holding& stage, const RoleBytes& bytes,
+                               std::int64_t samples) {
+  return (stage.is_first ? saved_embedding_bytes(workload, bytes, samples) : 0) +
+         stage.layers.size() * saved_block_bytes(workload, stage, bytes, samples) +
+         (stage.is_last ? saved_head_bytes(workload, stage, bytes, samples) : 0);
+}
+
+std::int64_t kept_for_weights_bytes(const workload::Workload& workload, const Holding& stage, const RoleBytes& bytes,
+                                    std::int64_t samples) {
+  const Shape w(workload);
+  const std::int64_t rows = w.s * samples;
+  // A block: input and output of both norms and the gradients of the latter, and those of attention's and MLP's output;
+  // query, key and value's gradients and attention's output; around the activation.
+  const std::int64_t block =
+      (8 * w.h + 2 * stage.q + 2 * stage.k + 2 * stage.m) * bytes.activation + 4 * bytes.statistic;
+  const std::int64_t head = (3 * w.h + stage.v) * bytes.activation + 2 * bytes.statistic;
+  return rows * ((stage.is_first ? w.h * bytes.activation : 0) + stage.layers.size() * block +
+                 (stage.is_last ? head : 0));
 }
 
 Memory memory(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples,
               std::int64_t microbatches) {
-  const std::int64_t largest = (samples + microbatches - 1) / microbatches;
-  return memory(workload, whole(workload), bytes, largest, largest);
+  const Holding all = whole(workload);
+  return {.parameter = parameter_bytes(workload, bytes),
+          .gradient = gradient_bytes(workload, bytes),
+          .optimizer_state = state_bytes(workload, bytes),
+          .saved = saved_stage_bytes(workload, all, bytes, (samples + microbatches - 1) / microbatches)};
 }
 
 }  // namespace shardproof::predict

@@ -38,6 +38,14 @@ std::int64_t state_bytes(const workload::Workload& workload, const RoleBytes& by
 /// scores.
 std::int64_t saved_embedding_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
 std::int64_t saved_block_bytes(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples);
+
+/// Everything that a rank's parts on one stage keep of a microbatch: from forward to the backward for inputs, and from
+/// that to the backward for weights, where a schedule has the two apart. The latter is what the weights' gradients are
+/// products of: inputs of linear maps and of norms, and the gradients of their outputs (Qi et al. 2024, table 1, M_W).
+std::int64_t saved_stage_bytes(const workload::Workload& workload, const Holding& stage, const RoleBytes& bytes,
+                               std::int64_t samples);
+std::int64_t kept_for_weights_bytes(const workload::Workload& workload, const Holding& stage, const RoleBytes& bytes,
+                                    std::int64_t samples);
 std::int64_t saved_block_bytes(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes,
                                std::int64_t samples);
 /// Final norm, logits and the softmax's row statistics.
@@ -49,14 +57,9 @@ std::int64_t saved_head_bytes(const workload::Workload& workload, const Holding&
 /// messages) has no form.
 struct Memory {
   std::int64_t parameter = 0, gradient = 0, optimizer_state = 0;
-  std::int64_t saved_embedding = 0, saved_block = 0, saved_head = 0;  ///< of the largest microbatch; of one block
   std::int64_t saved = 0;  ///< of all parts, of all microbatches that are in flight at once
   std::int64_t total() const { return parameter + gradient + optimizer_state + saved; }
 };
-/// Of a rank with this holding. `largest`: samples of its largest microbatch, `in_flight`: the most samples at once. A
-/// part that the rank does not run saves nothing.
-Memory memory(const workload::Workload& workload, const Holding& holding, const RoleBytes& bytes, std::int64_t largest,
-              std::int64_t in_flight);
 /// Of one device, for steps of `samples` in `microbatches` parts.
 Memory memory(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples,
               std::int64_t microbatches = 1);

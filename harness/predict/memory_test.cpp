@@ -132,11 +132,10 @@ TEST(PredictedMemory, SumsPartsOverTheLargestMicrobatch) {
   w.layers = 3, w.kv_heads = w.heads, w.dropout = 0.5;
   const RoleBytes bytes = role_bytes(Track::exact);
   const Memory m = memory(w, bytes, 7, 3);  // 3, 2 and 2 samples
-  EXPECT_EQ(m.saved_block, saved_block_bytes(w, bytes, 3));
   EXPECT_EQ(m.saved,
             saved_embedding_bytes(w, bytes, 3) + 3 * saved_block_bytes(w, bytes, 3) + saved_head_bytes(w, bytes, 3));
   EXPECT_EQ(m.total(), parameter_bytes(w, bytes) + gradient_bytes(w, bytes) + state_bytes(w, bytes) + m.saved);
-  EXPECT_EQ(memory(w, bytes, 2, 5).saved_block, saved_block_bytes(w, bytes, 1));
+  EXPECT_EQ(memory(w, bytes, 2, 5).saved, memory(w, bytes, 1, 1).saved);
 }
 
 TEST(PredictedMemory, TakesRoleBytesFromTheTrack) {

@@ -8,6 +8,7 @@
 
 #include "harness/predict/flops.hpp"
 #include "harness/predict/memory.hpp"
+#include "harness/predict/testing.hpp"
 #include "harness/predict/traffic.hpp"
 
 namespace shardproof::predict {
@@ -82,7 +83,7 @@ TEST(Narayanan2021, TensorTrafficIsSection3_2) {
     const auto& w = model.workload;
     const auto& s = model.strategy;
     Traffic layers;
-    for (const auto& [key, t] : traffic(w, s, Track::native, w.batch)) {
+    for (const auto& [key, t] : testing::traffic_of(w, s, Track::native, w.batch)) {
       if (key.axis != "tp" ||
           (!key.purpose.ends_with("_row_output") && !key.purpose.ends_with("_column_input_gradient")))
         continue;
@@ -100,7 +101,7 @@ TEST(Narayanan2021, PipelineTrafficIsSection3_2) {
   for (const Model& model : models()) {
     const auto& w = model.workload;
     const auto& s = model.strategy;
-    const auto table = traffic(w, s, Track::native, w.batch);
+    const auto table = testing::traffic_of(w, s, Track::native, w.batch);
     for (const auto* purpose : {"stage_output", "stage_output_gradient"}) {
       if (s.pp == 1) {
         EXPECT_FALSE(table.contains({"pp", "receive", purpose}));
@@ -124,7 +125,7 @@ TEST(Narayanan2021, TheLossExchangesRowsAndNotLogits) {
     const auto& w = model.workload;
     const auto& s = model.strategy;
     if (s.tp == 1) continue;
-    const auto table = traffic(w, s, Track::native, w.batch);
+    const auto table = testing::traffic_of(w, s, Track::native, w.batch);
     for (const auto* purpose : {"logit_max", "target_logit", "logit_sum"})
       EXPECT_EQ((table.at({"tp", "all_reduce", purpose}).payload_bytes), s.tp * w.batch * w.sequence * 4);
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/predict/testing.hpp"
 #include "harness/predict/traffic.hpp"
 
 namespace shardproof::predict {
@@ -16,12 +17,12 @@ TEST(Rajbhandari2020, DataParallelTrafficIsSection7_1) {
   const auto w = workload::load("gpt2-124m");
   constexpr std::int64_t psi = 124'439'808, bytes = 4;
   for (const std::int64_t n : {2, 3, 8, 64, 1000}) {
-    const Traffic t = traffic(w, {.dp = n}, Track::native, w.batch).at({"dp", "all_reduce", "gradient"});
+    const Traffic t = testing::traffic_of(w, {.dp = n}, Track::native, w.batch).at({"dp", "all_reduce", "gradient"});
     EXPECT_EQ(t.payload_bytes, n * psi * bytes);
     // Theirs is for large n. Exactly, each of n ranks leaves out its own part (Patarasuk and Yuan 2009): 2 Psi (n-1)/n.
     EXPECT_EQ(t.wire_bytes, times_psi * psi * (n - 1) * bytes);
   }
-  EXPECT_FALSE(traffic(w, {}, Track::native, w.batch).contains({"dp", "all_reduce", "gradient"}));
+  EXPECT_FALSE(testing::traffic_of(w, {}, Track::native, w.batch).contains({"dp", "all_reduce", "gradient"}));
 }
 
 TEST(Rajbhandari2020, TensorAndPipelineRanksMoveTheirOwnGradientsOnly) {
@@ -30,7 +31,7 @@ TEST(Rajbhandari2020, TensorAndPipelineRanksMoveTheirOwnGradientsOnly) {
   auto w = workload::load("gpt2-124m");
   w.tied_head = false;
   for (const plan::Strategy& s : {plan::Strategy{.dp = 4, .pp = 3}, plan::Strategy{.dp = 4, .pp = 3, .tp = 2}}) {
-    const Traffic t = traffic(w, s, Track::native, w.batch).at({"dp", "all_reduce", "gradient"});
+    const Traffic t = testing::traffic_of(w, s, Track::native, w.batch).at({"dp", "all_reduce", "gradient"});
     // What every tensor rank holds whole: two norms and the biases behind a sum in each block, positions, final norm.
     const std::int64_t whole = w.layers * 6 * w.hidden + w.sequence * w.hidden + 2 * w.hidden;
     const std::int64_t psi = 124'439'808 + w.vocab * w.hidden + (s.tp - 1) * whole;

@@ -9,6 +9,7 @@
 
 #include "harness/predict/flops.hpp"
 #include "harness/predict/memory.hpp"
+#include "impl/plan/plan.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/memory_ledger.hpp"
 #include "suites/workload/workload.hpp"
@@ -23,18 +24,17 @@ struct PartBytes {
 };
 
 struct RankForm {
-  Holding holding;
-  std::int64_t samples = 0;                 ///< of the step, over its microbatches
-  std::int64_t largest_microbatch = 0;      ///< samples; it is the first one
-  std::int64_t microbatches_in_flight = 0;  ///< at most: all under gpipe, 1 under naive; empty ones count
+  std::vector<Holding> stages;              ///< ascending
+  std::vector<std::int64_t> samples;        ///< of the step, by stage: copies of it on other ranks take the rest
+  std::int64_t microbatches_in_flight = 0;  ///< of its stages, at most at once; empty ones count
   Memory memory;
-  std::vector<PartBytes> saved;  ///< of the largest microbatch, in the order of the model
+  std::vector<PartBytes> saved;  ///< of the first microbatch of each stage, in the order of the model
   Flops flops;                   ///< of the step
 };
 
 /// For a step of `samples`, cut into dp x microbatches consecutive parts, the larger first, some of them empty where
-/// there are fewer samples. Throws NotSupported for a schedule without a form.
-RankForm rank_form(const workload::Workload& workload, const plan::Strategy& strategy, Rank rank,
-                   const RoleBytes& bytes, std::int64_t samples);
+/// there are fewer samples. The order of the rank's actions says what is saved at once.
+RankForm rank_form(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
+                   Rank rank, const RoleBytes& bytes, std::int64_t samples);
 
 }  // namespace shardproof::predict

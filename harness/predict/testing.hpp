@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: strategies of hostile shape.
+// For tests: strategies of hostile shape, and forms of whole strategies.
 #pragma once
 
 #include <algorithm>
 #include <initializer_list>
 #include <random>
+#include <string>
+#include <vector>
 
+#include "harness/predict/traffic.hpp"
+#include "impl/plan/plan.hpp"
 #include "impl/plan/strategy.hpp"
 
 namespace shardproof::predict::testing {
@@ -20,15 +24,28 @@ inline plan::Strategy random_strategy(std::mt19937& random, const workload::Work
   s.pp = pick(random, {1, 2, 3, 4, 5});
   s.tp = pick(random, {1, 2, 3, 4, 5, 6, 7});
   s.dp = pick(random, {1, 2, 3});
-  s.microbatches = pick(random, {1, 2, 5});
+  s.microbatches = pick(random, {1, 2, 5, 8});
   if (random() % 2 == 0) s.attention = "tiled";
   if ((s.pp > 1) + (s.tp > 1) + (s.dp > 1) > 1) std::shuffle(s.order.begin(), s.order.end(), random);
   if (s.pp == 1) return s;
-  s.schedule = random() % 2 == 0 ? "gpipe" : "naive";
+  if (s.tp > 1 && random() % 2 == 0) s.boundary = "scattered";
+  std::vector<std::string> legal;
+  for (const auto* generator : plan::schedules()) {
+    s.schedule = generator->name;
+    if (generator->runs && generator->refusal(plan::schedule_shape(s)).empty()) legal.push_back(s.schedule);
+  }
+  s.schedule = legal[random() % legal.size()];
+  if (s.schedule == "interleaved" && random() % 2 == 0) s.chunks = 3;
   if (random() % 2 == 0) return s;
-  s.layers.assign(static_cast<std::size_t>(s.pp), 0);
+  s.layers.assign(static_cast<std::size_t>(plan::schedule_shape(s).stages()), 0);
   for (std::int64_t layer = 0; layer < workload.layers; ++layer) ++s.layers[random() % s.layers.size()];
   return s;
+}
+
+/// Of the placement that the strategy's schedule has.
+inline TrafficTable traffic_of(const workload::Workload& workload, const plan::Strategy& strategy, Track track,
+                               std::int64_t samples) {
+  return traffic(workload, strategy, plan::pipeline_of(strategy).placement, track, samples);
 }
 
 }  // namespace shardproof::predict::testing

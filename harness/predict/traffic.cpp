@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/predict/traffic.hpp"
 
+#include <functional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "harness/predict/holding.hpp"
 
@@ -31,6 +34,12 @@ class Table {
     t.payload_bytes += e.members * bytes;
     t.wire_bytes += 2 * (e.members - 1) * bytes;
   }
+  /// `bytes`: of the gathered tensors, each counted once.
+  void all_gather(const std::string& axis, const std::string& purpose, std::int64_t members, std::int64_t times,
+                  std::int64_t bytes) {
+    if (times == 0) return;
+    table_[{axis, "all_gather", purpose}] = {members * times, members * bytes, (members - 1) * bytes};
+  }
   void message(const std::string& axis, const std::string& purpose, std::int64_t times, std::int64_t bytes) {
     if (times == 0) return;
     table_[{axis, "send", purpose}] = {times, bytes, 0};
@@ -43,40 +52,60 @@ class Table {
   TrafficTable table_;
 };
 
-/// Trainable parameters, added up over tensor ranks, of one pipeline.
-struct Gradients {
-  std::int64_t tensors = 0, elements = 0;
-  void add(const Count& count) { tensors += count.trainable_tensors, elements += count.trainable_elements; }
+/// Parameters that go through the same groups: `holders` ranks of a pipeline have a copy. Those of one stage run other
+/// microbatches, like data ranks; of a parameter that several stages use, each has other terms of its gradient.
+struct Shared {
+  std::int64_t holders;
+  bool is_partial;  ///< several stages use it
+  Count count;      ///< added up over tensor ranks, each parameter once
 };
 
-/// Copies that a second stage holds: of a tied embedding the last one, of a shared block that of its second site.
-Gradients copies(const workload::Workload& workload, const plan::Strategy& strategy) {
-  const Shape w(workload);
-  const auto stage = [&](std::int64_t layer) { return stage_of(workload, strategy, layer); };
-  const bool embedding = workload.tied_head && strategy.pp > 1;
-  const bool block = w.second_site >= 0 && stage(w.first_site) != stage(w.second_site);
-  Gradients sum;
-  for (std::int64_t t = 0; t < strategy.tp; ++t) {
-    const Holding slices = holding(workload, strategy, 0, t);
-    if (embedding) sum.add(count_token_embedding(workload, slices));
-    if (block) sum.add(count_block(workload, slices, w.second_site));
-  }
-  return sum;
+/// The pp coordinates that hold one of the two stages.
+std::int64_t holders_of(const plan::Placement& placement, std::int64_t first, std::int64_t second) {
+  std::set<std::int64_t> ranks;
+  for (const auto stage : {first, second})
+    ranks.insert(placement.ranks_of(stage).begin(), placement.ranks_of(stage).end());
+  return static_cast<std::int64_t>(ranks.size());
 }
 
-Gradients gradients(const workload::Workload& workload, const plan::Strategy& strategy) {
-  plan::Strategy one_stage = strategy;
-  one_stage.pp = 1;
-  one_stage.layers.clear();
-  Gradients sum = copies(workload, strategy);
-  for (std::int64_t t = 0; t < strategy.tp; ++t) sum.add(count(workload, holding(workload, one_stage, 0, t)));
-  return sum;
+std::vector<Shared> shared(const workload::Workload& workload, const plan::Strategy& strategy,
+                           const plan::Placement& placement) {
+  const Shape w(workload);
+  const std::int64_t last = placement.stages() - 1;
+  const auto stage = [&](std::int64_t layer) { return stage_of(workload, strategy, layer); };
+  const bool ties = workload.tied_head && last > 0;
+  const bool has_block = w.second_site >= 0 && stage(w.first_site) != stage(w.second_site);
+  std::vector<Shared> all;
+  const auto add = [&](std::int64_t holders, bool is_partial, const std::function<Count(const Holding&)>& of,
+                       std::int64_t on) {
+    Shared one{holders, is_partial, {}};
+    for (std::int64_t t = 0; t < strategy.tp; ++t) one.count += of(holding(workload, strategy, on, t));
+    all.push_back(one);
+  };
+  for (std::int64_t s = 0; s <= last; ++s) {
+    add(std::ssize(placement.ranks_of(s)), false,
+        [&](const Holding& slices) {
+          Count own = count(workload, slices);
+          if (ties && (s == 0 || s == last)) own -= count_token_embedding(workload, slices);
+          if (has_block && (s == stage(w.first_site) || s == stage(w.second_site)))
+            own -= count_block(workload, slices, w.second_site);
+          return own;
+        },
+        s);
+  }
+  if (ties)
+    add(holders_of(placement, 0, last), true,
+        [&](const Holding& slices) { return count_token_embedding(workload, slices); }, 0);
+  if (has_block)
+    add(holders_of(placement, stage(w.first_site), stage(w.second_site)), true,
+        [&](const Holding& slices) { return count_block(workload, slices, w.second_site); }, 0);
+  return all;
 }
 
 }  // namespace
 
-TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy, Track track,
-                     std::int64_t samples) {
+TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy,
+                     const plan::Placement& placement, Track track, std::int64_t samples) {
   const Shape w(workload);
   const std::int64_t dp = strategy.dp, pp = strategy.pp, tp = strategy.tp;
   const auto scalar = static_cast<std::int64_t>(size_of(scalar_of(track)));
@@ -84,10 +113,13 @@ TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& s
   Table table(track);
 
   // Over the data group of each place in the pipeline and in the layer.
-  const auto replicated = gradients(workload, strategy), copied = copies(workload, strategy);
   table.all_reduce({"dp", "label_count", dp, pp * tp, pp * tp * i64});
-  table.all_reduce({"dp", "gradient", dp, replicated.tensors, replicated.elements * scalar, true});
-  table.all_reduce({"pp", "copies_gradient", 2, dp * copied.tensors, dp * copied.elements * scalar, true});
+  for (const auto& [holders, is_partial, held] : shared(workload, strategy, placement)) {
+    const std::int64_t tensors = held.trainable_tensors, bytes = held.trainable_elements * scalar;
+    if (is_partial) table.all_reduce({"pp", "copies_gradient", holders, dp * tensors, dp * bytes, true});
+    const std::int64_t groups = is_partial ? holders : 1, members = is_partial ? dp : dp * holders;
+    table.all_reduce({"dp", "gradient", members, groups * tensors, groups * bytes, true});
+  }
 
   // Microbatches of all data ranks, and the bytes of one column of all their rows.
   const std::int64_t passes = dp * strategy.microbatches, column = samples * w.s * scalar;
@@ -100,15 +132,18 @@ TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& s
   if (shares_key_heads(workload, strategy)) {
     join("key_gradient", w.l, w.k, true);
     join("value_gradient", w.l, w.k, true);
-    // Weights and biases of keys and values, once a step and copy; a shared block has a copy on each of its stages.
+    // Weights and biases of keys and values, once a step and copy.
     Exchange shared{"tp", "shared_rows_gradient", tp, 0, 0, true};
     for (std::int64_t layer = 0; layer < w.l; ++layer) {
+      if (layer == w.second_site) continue;
       const auto stage = [&](std::int64_t l) { return stage_of(workload, strategy, l); };
-      if (layer == w.second_site && stage(layer) == stage(w.first_site)) continue;
+      const bool is_shared = w.second_site >= 0 && layer == w.first_site;
+      const std::int64_t copies =
+          dp * holders_of(placement, stage(layer), stage(is_shared ? w.second_site : layer));
       const auto block = "blocks." + std::to_string(w.owner(layer)) + ".attention.";
       for (const auto* map : {"key", "value"}) {
         const auto add = [&](const std::string& name, std::int64_t elements) {
-          if (!is_frozen(workload, block + map + name)) shared.times += dp, shared.bytes += dp * elements * scalar;
+          if (!is_frozen(workload, block + map + name)) shared.times += copies, shared.bytes += copies * elements * scalar;
         };
         add(".weight", w.k * w.h);
         add(".bias", w.k);
@@ -121,9 +156,26 @@ TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& s
   for (const auto* row : {"logit_max", "logit_sum", "target_logit"}) join(row, 1, 1, false);
   if (workload.label_smoothing > 0) join("logit_total", 1, 1, true);
 
-  const std::int64_t boundaries = (pp - 1) * tp;
-  table.message("pp", "stage_output", boundaries * passes, boundaries * w.h * column);
-  table.message("pp", "stage_output_gradient", boundaries * passes, boundaries * w.h * column);
+  // A boundary between two ranks, once a microbatch and tensor rank each way.
+  std::int64_t crossings = 0, crossing_samples = 0;
+  for (std::int64_t k = 0; k < strategy.microbatches; ++k) {
+    std::int64_t boundaries = 0;
+    for (std::int64_t s = 1; s < placement.stages(); ++s)
+      boundaries += placement.rank_of(s - 1, k) != placement.rank_of(s, k) ? 1 : 0;
+    // Of the parts k, k + m, k + 2m, ... of all ranks' samples, those before the remainder have one more.
+    const std::int64_t remainder = samples % passes;
+    const std::int64_t larger = remainder > k ? (remainder - k - 1) / strategy.microbatches + 1 : 0;
+    const std::int64_t own = dp * (samples / passes) + larger;
+    crossings += dp * boundaries, crossing_samples += own * boundaries;
+  }
+  const std::int64_t crossing_bytes = crossing_samples * w.s * w.h * scalar;
+  const bool scattered = strategy.boundary == "scattered";
+  for (const auto* way : {"stage_output", "stage_output_gradient"}) {
+    table.message("pp", way, tp * crossings, (scattered ? 1 : tp) * crossing_bytes);
+    if (scattered) table.all_gather("tp", way, tp, crossings, crossing_bytes);
+  }
+
+  if (workload.stale) return table.take();  // stages end their steps by themselves
 
   // A wide sum is four integers in `exact`, else one double.
   const std::int64_t wide = track == Track::exact ? 4 * i64 : static_cast<std::int64_t>(sizeof(double));

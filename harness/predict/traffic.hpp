@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "impl/plan/placement.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/track.hpp"
 #include "suites/workload/workload.hpp"
@@ -37,7 +38,7 @@ using TrafficTable = std::map<TrafficKey, Traffic>;
 /// of a microbatch; bytes do not depend on how the batch is cut, calls do. In `exact` every all-reduce of an unfinished
 /// sum comes with one of its bound (8 bytes), under the same purpose. Where the bound shows that a sum needs two lanes,
 /// the ledger has the second apart, as "second_lane": that depends on the numbers and has no form.
-TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy, Track track,
-                     std::int64_t samples);
+TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy,
+                     const plan::Placement& placement, Track track, std::int64_t samples);
 
 }  // namespace shardproof::predict

@@ -27,16 +27,18 @@ using workload::Workload;
 class Walk {
  public:
   Walk(const Workload& w, const Strategy& s, Track track, std::int64_t samples, TrafficTable& table)
-      : w_(w), s_(s), track_(track), samples_(samples), layout_(plan::layout(w, s)), table_(table) {}
+      : w_(w), s_(s), track_(track), samples_(samples), plan_(plan::make_plan(w, s)), table_(table) {}
 
   void rank(Rank rank) {
     place_ = plan::place_of(mesh_of(s_), rank);
     all_reduce("dp", "label_count", s_.dp, place_.dp, 1, 8);
-    for (std::int64_t k = 0; k < s_.microbatches; ++k) {
-      const auto part = plan::part_of(samples_, s_.dp * s_.microbatches, place_.dp * s_.microbatches + k);
-      microbatch(part.size() * w_.sequence);
+    for (const auto& action : plan_.actions(place_.pp)) {
+      if (action.kind != plan::ActionKind::forward) continue;
+      const auto part =
+          plan::part_of(samples_, s_.dp * s_.microbatches, place_.dp * s_.microbatches + action.microbatch);
+      microbatch(action.stage, action.microbatch, part.size() * w_.sequence);
     }
-    for (const auto& p : layout_.parameters) gradient(p);
+    for (const auto& p : plan_.layout.parameters) gradient(p);
     const std::int64_t words = track_ == Track::exact ? 4 : 1, me = static_cast<std::int64_t>(rank);
     all_reduce("world", "gradient_norm", s_.ranks(), me, words, 8);
     all_reduce("world", "loss", s_.ranks(), me, words, 8);
@@ -67,31 +69,48 @@ class Walk {
   void row(const std::string& purpose, std::int64_t elements) {
     all_reduce("tp", purpose, s_.tp, place_.tp, elements, scalar());
   }
-  void message(const std::string& kind, const std::string& purpose, std::int64_t elements) {
+  /// Of rows x hidden.
+  void message(const std::string& kind, const std::string& purpose, std::int64_t rows) {
+    const bool scattered = s_.boundary == "scattered";
+    const std::int64_t own = scattered ? plan::part_of(rows, s_.tp, place_.tp).size() : rows;
+    const std::int64_t row = w_.hidden * scalar();
     Traffic& t = table_[{"pp", kind, purpose}];
     ++t.calls;
-    t.payload_bytes += elements * scalar();
-    if (kind == "receive") t.wire_bytes += elements * scalar();
+    t.payload_bytes += own * row;
+    if (kind != "receive") return;
+    t.wire_bytes += own * row;
+    if (!scattered) return;
+    Traffic& gathered = table_[{"tp", "all_gather", purpose}];
+    ++gathered.calls;
+    gathered.payload_bytes += rows * row;
+    gathered.wire_bytes += (rows - own) * row;
   }
 
-  void microbatch(std::int64_t rows) {
-    const std::int64_t h = w_.hidden, last = s_.pp - 1;
-    if (place_.pp == 0) row("embedding_output", rows * h);
-    if (place_.pp > 0) message("receive", "stage_output", rows * h), message("send", "stage_output_gradient", rows * h);
-    const auto layers = layout_.stage_layers[static_cast<std::size_t>(place_.pp)];
+  /// Whether another rank has the microbatch on that stage.
+  bool elsewhere(std::int64_t stage, std::int64_t microbatch) const {
+    return plan_.pipeline.placement.rank_of(stage, microbatch) != place_.pp;
+  }
+
+  void microbatch(std::int64_t stage, std::int64_t k, std::int64_t rows) {
+    const std::int64_t h = w_.hidden, last = plan_.stages() - 1;
+    if (stage == 0) row("embedding_output", rows * h);
+    if (stage > 0 && elsewhere(stage - 1, k))
+      message("receive", "stage_output", rows), message("send", "stage_output_gradient", rows);
+    const auto layers = plan_.layout.stage_layers[static_cast<std::size_t>(stage)];
     for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
       joined("attention_row_output", rows * h);
       joined("mlp_row_output", rows * h);
       joined("mlp_column_input_gradient", rows * h);
-      if (layout_.shares_key_heads()) {
+      if (plan_.layout.shares_key_heads()) {
         joined("key_gradient", rows * w_.kv_hidden());
         joined("value_gradient", rows * w_.kv_hidden());
       }
       joined("attention_column_input_gradient", rows * h);
     }
-    if (place_.pp < last) {
-      message("send", "stage_output", rows * h);
-      message("receive", "stage_output_gradient", rows * h);
+    if (stage < last) {
+      if (!elsewhere(stage + 1, k)) return;
+      message("send", "stage_output", rows);
+      message("receive", "stage_output_gradient", rows);
       return;
     }
     for (const auto* purpose : {"logit_max", "logit_sum", "target_logit"}) row(purpose, rows);
@@ -100,20 +119,22 @@ class Walk {
   }
 
   void gradient(const plan::ParameterLayout& p) {
-    const auto stages = p.stages();
-    const auto at = std::ranges::find(stages, place_.pp);
-    if (at == stages.end() || !p.parameter.trainable) return;
-    const std::int64_t elements = elements_of(p.held_dims(place_.tp));
-    unfinished("pp", "copies_gradient", std::ssize(stages), at - stages.begin(), elements);
+    const auto holders = plan_.holders(p);
+    const auto at = std::ranges::find(holders, place_.pp);
+    if (at == holders.end() || !p.parameter.trainable) return;
+    const std::int64_t elements = elements_of(p.held_dims(place_.tp)), place = at - holders.begin();
+    const bool is_partial = p.stages().size() > 1;
+    if (is_partial) unfinished("pp", "copies_gradient", std::ssize(holders), place, elements);
     if (p.split_dim >= 0 && p.held != p.owned) joined("shared_rows_gradient", p.parameter.elements());
-    unfinished("dp", "gradient", s_.dp, place_.dp, elements);
+    if (is_partial) return unfinished("dp", "gradient", s_.dp, place_.dp, elements);
+    unfinished("dp", "gradient", s_.dp * std::ssize(holders), place_.dp * std::ssize(holders) + place, elements);
   }
 
   const Workload& w_;
   const Strategy& s_;
   Track track_;
   std::int64_t samples_;
-  plan::Layout layout_;
+  plan::Plan plan_;
   TrafficTable& table_;
   plan::Place place_;
 };
@@ -127,7 +148,7 @@ TEST(PredictedTraffic, IsThatOfEveryRankCallByCall) {
       TrafficTable walked;
       Walk walk(w, s, track, w.batch, walked);
       for (std::int64_t r = 0; r < s.ranks(); ++r) walk.rank(Rank{static_cast<std::int32_t>(r)});
-      ASSERT_EQ(traffic(w, s, track, w.batch), walked) << plan::print(s) << "\n" << workload::print(w);
+      ASSERT_EQ(testing::traffic_of(w, s, track, w.batch), walked) << plan::print(s) << "\n" << workload::print(w);
     }
   }
 }
@@ -182,7 +203,7 @@ TEST(PredictedTraffic, AddsUpByHand) {
       {{"world", "all_reduce", "loss"}, {8, 8 * 32, 2 * 7 * 32}},
       {{"world", "all_reduce", "overflow"}, {8, 8 * 4, 2 * 7 * 4}},
   };
-  EXPECT_EQ(traffic(w, s, Track::exact, 3), expected);
+  EXPECT_EQ(testing::traffic_of(w, s, Track::exact, 3), expected);
 }
 
 std::vector<std::string> purposes(const TrafficTable& table) {
@@ -192,24 +213,24 @@ std::vector<std::string> purposes(const TrafficTable& table) {
 }
 
 TEST(PredictedTraffic, GroupsOfOneMakeNoCalls) {
-  EXPECT_EQ(traffic(small(), {.microbatches = 3}, Track::exact, 4), TrafficTable{});
-  EXPECT_EQ(purposes(traffic(small(), {.dp = 2}, Track::exact, 4)),
+  EXPECT_EQ(testing::traffic_of(small(), {.microbatches = 3}, Track::exact, 4), TrafficTable{});
+  EXPECT_EQ(purposes(testing::traffic_of(small(), {.dp = 2}, Track::exact, 4)),
             (std::vector<std::string>{"gradient", "label_count", "gradient_norm", "loss", "overflow"}));
   Workload w = small();
   w.tied_head = false;
-  EXPECT_EQ(purposes(traffic(w, {.pp = 2}, Track::f64, 4)),
+  EXPECT_EQ(purposes(testing::traffic_of(w, {.pp = 2}, Track::f64, 4)),
             (std::vector<std::string>{"stage_output", "stage_output_gradient", "stage_output", "stage_output_gradient",
                                       "gradient_norm", "loss", "overflow"}));
   w.frozen = {"*"};
-  EXPECT_EQ(purposes(traffic(w, {.dp = 2}, Track::f64, 4)),
+  EXPECT_EQ(purposes(testing::traffic_of(w, {.dp = 2}, Track::f64, 4)),
             (std::vector<std::string>{"label_count", "gradient_norm", "loss", "overflow"}));
 }
 
 TEST(PredictedTraffic, EmptyMicrobatchesCallWithoutBytes) {
   const Strategy s{.tp = 2, .microbatches = 4};
-  const TrafficTable none = traffic(small(), s, Track::native, 0);
+  const TrafficTable none = testing::traffic_of(small(), s, Track::native, 0);
   EXPECT_EQ((none.at({"tp", "all_reduce", "mlp_row_output"})), (Traffic{.calls = 3 * 4 * 2}));
-  EXPECT_EQ((traffic(small(), s, Track::exact, 0).at({"tp", "all_reduce", "mlp_row_output"})),
+  EXPECT_EQ((testing::traffic_of(small(), s, Track::exact, 0).at({"tp", "all_reduce", "mlp_row_output"})),
             (Traffic{.calls = 3 * 4 * 2 * 2, .payload_bytes = 12 * 2 * 8, .wire_bytes = 12 * 2 * 8}));
 }
 
@@ -219,11 +240,11 @@ TEST(PredictedTraffic, ASharedBlockIsSummedOverItsTwoStages) {
   w.shared_block = {0, 2};
   const TrafficKey key{"pp", "all_reduce", "copies_gradient"};
   constexpr std::int64_t block = 24 + 42 + 28 + 42 + 77 + 72;
-  EXPECT_EQ(traffic(w, {.pp = 2, .layers = {2, 1}}, Track::f64, 4).at(key),
+  EXPECT_EQ(testing::traffic_of(w, {.pp = 2, .layers = {2, 1}}, Track::f64, 4).at(key),
             (Traffic{16 * 2, 2 * 8 * block, 2 * 8 * block}));
-  EXPECT_FALSE(traffic(w, {.pp = 2, .layers = {3, 0}}, Track::f64, 4).contains(key));
+  EXPECT_FALSE(testing::traffic_of(w, {.pp = 2, .layers = {3, 0}}, Track::f64, 4).contains(key));
   w.frozen = {"blocks.0.*"};
-  EXPECT_FALSE(traffic(w, {.pp = 2, .layers = {2, 1}}, Track::f64, 4).contains(key));
+  EXPECT_FALSE(testing::traffic_of(w, {.pp = 2, .layers = {2, 1}}, Track::f64, 4).contains(key));
 }
 
 }  // namespace

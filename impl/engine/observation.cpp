@@ -75,8 +75,8 @@ class Gathering {
   std::vector<Copy> copies_of(const plan::Place& place) const {
     std::vector<Copy> copies;
     for (const auto& layout : o_.plan.layout.parameters) {
-      const auto stages = layout.stages();
-      if (std::ranges::find(stages, place.pp) == stages.end()) continue;
+      const auto holders = o_.plan.holders(layout);
+      if (std::ranges::find(holders, place.pp) == holders.end()) continue;
       const auto& name = layout.parameter.name;
       if (everything_ && layout.parameter.trainable) {
         copies.push_back({Observed::gradient, &layout, name, {}});
@@ -149,13 +149,13 @@ class Gathering {
     return tensor;
   }
 
-  static Values assembled(const plan::ParameterLayout& layout, const std::vector<Held>& copies) {
+  Values assembled(const plan::ParameterLayout& layout, const std::vector<Held>& copies) const {
     const auto& dims = layout.parameter.dims;
     Values logical = std::visit(
         [&](const auto& v) -> Values { return std::decay_t<decltype(v)>(static_cast<std::size_t>(elements_of(dims))); },
         copies.front().values);
     for (const auto& copy : copies) {
-      if (!plan::is_primary(layout, copy.place)) continue;
+      if (!plan::is_primary(o_.plan, layout, copy.place)) continue;
       const auto slice = held(layout, layout.held, copy.place.tp);
       const auto dim = slice.first;
       const auto range = slice.second;

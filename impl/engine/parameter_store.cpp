@@ -31,11 +31,11 @@ void upload_rounded(Queue& queue, const Tensor& tensor, const std::vector<double
 ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload, Track track, const plan::Plan& plan,
                                const plan::Place& place, const step::Optimizer& optimizer) {
   for (const auto& layout : plan.layout.parameters) {
-    const auto stages = layout.stages();
-    if (std::ranges::find(stages, place.pp) == stages.end()) continue;
+    const auto holders = plan.holders(layout);
+    if (std::ranges::find(holders, place.pp) == holders.end()) continue;
     const auto& p = layout.parameter;
     const Dims dims = layout.held_dims(place.tp);
-    ParameterSlot slot{.layout = &layout, .value = {}, .gradient = {}, .state = {}, .version = 0};
+    ParameterSlot slot{.layout = &layout, .value = {}, .gradient = {}, .state = {}};
     slot.value = Tensor(queue, {p.name, scalar_of(track), dims, Category::parameter});
     upload_rounded(queue, slot.value, held_values(workload, layout, place.tp));
     if (p.trainable) {
@@ -49,8 +49,21 @@ ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload,
   }
 }
 
+void ParameterSlot::keep_version(Queue& queue) {
+  if (!gradient) return;
+  const Tensor old(queue, {parameter().name + ".version", value.dtype(), value.dims(), Category::parameter});
+  copy(queue, value, old);
+  stash.push_back({version, old});
+}
+
+void ParameterSlot::keep_versions(const std::function<bool(std::int64_t version)>& is_read) {
+  std::erase_if(stash, [&](const Stashed& old) { return !is_read(old.version); });
+}
+
 const Tensor& ParameterSlot::weights(std::int64_t wanted) const {
-  if (wanted == version) return value;
+  if (wanted == version || !gradient) return value;
+  const auto old = std::ranges::find(stash, wanted, &Stashed::version);
+  if (old != stash.end()) return old->value;
   throw InternalError("parameter '" + parameter().name + "' is at version " + std::to_string(version) + "; version " +
                       std::to_string(wanted) + " is not kept");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,8 +22,18 @@ struct ParameterSlot {
   std::vector<Tensor> state;
 
   std::int64_t version = 0;  ///< updates that `value` has had
+  struct Stashed {
+    std::int64_t version;
+    Tensor value;
+  };
+  std::vector<Stashed> stash = {};  ///< older ones that are still read, ascending
 
   const workload::Parameter& parameter() const { return layout->parameter; }
+  /// The value is about to become the next version: keeps a copy of the one that it has. Of a frozen parameter all
+  /// versions are one.
+  void keep_version(Queue& queue);
+  /// Of the older versions, keeps those that are still read.
+  void keep_versions(const std::function<bool(std::int64_t version)>& is_read);
   /// The values that a forward of this version read, for it and for all that follows from it. Throws InternalError for
   /// a version that is not kept.
   const Tensor& weights(std::int64_t wanted) const;

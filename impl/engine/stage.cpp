@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/core/errors.hpp"
+#include "kernels/core/thread_memory.hpp"
 
 namespace shardproof::engine {
 
@@ -30,23 +31,18 @@ Pass pass_of(const Context& context, const workload::Batch& part, std::int64_t v
 
 }  // namespace
 
-Stages::Stages(const Context& context, ParameterStore& store, const plan::Plan& plan, const plan::Place& place)
-    : context_(context), plan_(plan), place_(place) {
-  const std::int64_t stages = plan.stages();
-  for (std::int64_t stage = 0; stage < stages; ++stage) {
-    if (plan::rank_of_stage(stage, plan.mesh.size(plan::Axis::pp)) != place.pp) continue;
+Stages::Stages(const Context& context, ParameterStore& store, const plan::Plan& plan, const plan::Place& place,
+               Feed& feed)
+    : context_(context), plan_(plan), place_(place), feed_(feed) {
+  for (const auto stage : plan.pipeline.placement.stages_of(place.pp)) {
     const auto layers = plan.layout.stage_layers[static_cast<std::size_t>(stage)];
     Parts parts{.embedding = {}, .first_layer = layers.begin, .blocks = {}, .head = {}};
     if (stage == 0) parts.embedding.emplace(store);
     for (auto layer = layers.begin; layer < layers.end; ++layer)
       parts.blocks.emplace_back(store, context.workload, layer);
-    if (stage == stages - 1) parts.head.emplace(store, context.workload);
+    if (stage == plan.stages() - 1) parts.head.emplace(store, context.workload);
     parts_.emplace(stage, std::move(parts));
   }
-}
-
-void Stages::start(const workload::Batch& batch, std::int64_t version, double factor, const WideTotal& loss) {
-  batch_ = &batch, version_ = version, factor_ = factor, loss_ = &loss;
 }
 
 void Stages::end() const {
@@ -58,19 +54,19 @@ void Stages::end() const {
 
 workload::Batch Stages::batch_of(std::int64_t microbatch) const {
   const auto parts = plan_.strategy.microbatches;
-  return workload::part(*batch_, plan_.mesh.size(plan::Axis::dp) * parts, place_.dp * parts + microbatch);
+  const auto& batch = *feed_.input(microbatch).batch;
+  return workload::part(batch, plan_.mesh.size(plan::Axis::dp) * parts, place_.dp * parts + microbatch % parts);
 }
 
 Tensor Stages::boundary(std::int64_t microbatch) {
   const auto& w = context_.workload;
   const auto parts = plan_.strategy.microbatches;
-  const auto samples =
-      plan::part_of(batch_->size(), plan_.mesh.size(plan::Axis::dp) * parts, place_.dp * parts + microbatch).size();
+  const auto samples = plan::part_of(feed_.input(microbatch).batch->size(), plan_.mesh.size(plan::Axis::dp) * parts,
+                                     place_.dp * parts + microbatch % parts)
+                           .size();
   return {context_.queue,
           {"stage_boundary", scalar_of(context_.track), {samples * w.sequence, w.hidden}, Category::activation}};
 }
-
-std::int64_t Stages::activation_bytes() const { return context_.queue.device().memory().current(Category::activation); }
 
 Stages::InFlight& Stages::in_flight(std::int64_t stage, std::int64_t microbatch) {
   return in_flight_.at({stage, microbatch});
@@ -78,12 +74,14 @@ Stages::InFlight& Stages::in_flight(std::int64_t stage, std::int64_t microbatch)
 
 Tensor Stages::forward(std::int64_t stage, std::int64_t microbatch, Tensor input) {
   auto& parts = this->parts(stage);
+  const auto version = feed_.version(stage, microbatch);
   const auto place = in_flight_.emplace(std::pair{stage, microbatch},
-                                        InFlight{pass_of(context_, batch_of(microbatch), version_), {}, {}, {}});
+                                        InFlight{pass_of(context_, batch_of(microbatch), version), {}, {}, {}});
   auto& [pass, embedding, head, blocks] = place.first->second;
   peak_in_flight_ = std::max(peak_in_flight_, std::ssize(in_flight_));
   blocks.resize(parts.blocks.size());
   const bool measure = !parts.measured;
+  const auto activation_bytes = [] { return allocated_by_this_thread(Category::activation); };
   // A part owns the memory of its input, not that of its output: the next part saves that.
   const auto saved = [&, &pass = pass](const std::string& part, std::int64_t before, const Tensor& output) {
     if (measure) saved_bytes_.push_back({part, activation_bytes() - before - (output ? output.bytes() : 0)});
@@ -103,7 +101,7 @@ Tensor Stages::forward(std::int64_t stage, std::int64_t microbatch, Tensor input
   }
   if (parts.head) {
     before = activation_bytes() - x.bytes();
-    parts.head->forward(pass, x, *loss_, head);
+    parts.head->forward(pass, x, *feed_.input(microbatch).loss, head);
     saved("head", before, {});
     x = Tensor();
   }
@@ -115,7 +113,7 @@ Tensor Stages::go_back(std::int64_t stage, std::int64_t microbatch, Tensor d, bo
   auto& parts = this->parts(stage);
   auto& [pass, embedding, head, blocks] = in_flight(stage, microbatch);
   if (parts.head) {
-    d = parts.head->backward_input(pass, factor_, head);
+    d = parts.head->backward_input(pass, feed_.input(microbatch).factor, head);
     if (weights) parts.head->backward_weight(pass, head);
   }
   for (std::size_t l = blocks.size(); l-- > 0;) {

@@ -23,21 +23,38 @@ struct SavedBytes {
   std::int64_t bytes = 0;
 };
 
+/// What a step gives to its microbatches.
+struct StepInput {
+  const workload::Batch* batch = nullptr;  ///< global
+  double factor = 0;                       ///< loss scale over the number of its labels
+  const WideTotal* loss = nullptr;         ///< what its losses are added to
+};
+
+/// Where a rank's stages have that from.
+class Feed {
+ public:
+  virtual ~Feed() = default;
+  /// Of the step that the microbatch is a part of; valid until the step's update.
+  virtual StepInput input(std::int64_t microbatch) = 0;
+  /// Of the stage's parameters, that the microbatch's forward reads, and all that follows from it.
+  virtual std::int64_t version(std::int64_t stage, std::int64_t microbatch) = 0;
+  /// The stage's parameters get the update of the microbatch's step.
+  virtual void update(std::int64_t stage, std::int64_t microbatch) = 0;
+};
+
 class Stages final : public step::StageProgram {
  public:
-  /// The context, the store and the plan outlive it.
-  Stages(const Context& context, ParameterStore& store, const plan::Plan& plan, const plan::Place& place);
+  /// Everything given outlives it.
+  Stages(const Context& context, ParameterStore& store, const plan::Plan& plan, const plan::Place& place, Feed& feed);
 
-  /// Before the actions of a step. `version`: of the parameters. `factor`: loss scale over the number of labels of the
-  /// global batch.
-  void start(const workload::Batch& batch, std::int64_t version, double factor, const WideTotal& loss);
-  /// After them: throws InternalError if a microbatch has not run all of its actions.
+  /// After the last action: throws InternalError if a microbatch has not run all of its actions.
   void end() const;
 
   Tensor forward(std::int64_t stage, std::int64_t microbatch, Tensor input) override;
   Tensor backward_input(std::int64_t stage, std::int64_t microbatch, Tensor output_gradient) override;
   void backward_weight(std::int64_t stage, std::int64_t microbatch) override;
   Tensor backward(std::int64_t stage, std::int64_t microbatch, Tensor output_gradient) override;
+  void update(std::int64_t stage, std::int64_t microbatch) override { feed_.update(stage, microbatch); }
   Tensor boundary(std::int64_t microbatch) override;
 
   const std::vector<SavedBytes>& saved_bytes() const { return saved_bytes_; }
@@ -62,19 +79,15 @@ class Stages final : public step::StageProgram {
   /// After its last action: nothing may be kept any more.
   void land(std::int64_t stage, std::int64_t microbatch);
   workload::Batch batch_of(std::int64_t microbatch) const;
-  std::int64_t activation_bytes() const;
   /// I of the stage, and W of each part right behind its I if `weights`.
   Tensor go_back(std::int64_t stage, std::int64_t microbatch, Tensor gradient, bool weights);
 
   const Context& context_;
   const plan::Plan& plan_;
   plan::Place place_;
+  Feed& feed_;
   std::map<std::int64_t, Parts> parts_;
   std::map<std::pair<std::int64_t, std::int64_t>, InFlight> in_flight_;
-  const workload::Batch* batch_ = nullptr;
-  const WideTotal* loss_ = nullptr;
-  std::int64_t version_ = 0;
-  double factor_ = 0;
   std::vector<SavedBytes> saved_bytes_;
   std::int64_t peak_in_flight_ = 0;
 };

@@ -27,10 +27,12 @@ struct RunOptions {
 inline void on_ranks(const workload::Workload& workload, Track track, const std::string& strategy,
                      const std::function<void(RankRun&)>& f, const RunOptions& options = {}) {
   const auto plan = plan::make_plan(workload, plan::parse_strategy(strategy));
+  const workload::Corpus corpus(workload);
+  const auto batch_of = [&](std::int64_t step) { return workload::batch(workload, corpus, step); };
   comm::run_threads(plan.mesh.ranks(), threads_for(plan, options.threads), [&](comm::World& world) {
     Device device({.rank = world.rank(), .memory_limit_bytes = options.memory_limit_bytes, .poison = options.poison});
     ImmediateQueue queue(device);
-    Trainer trainer(queue, world, workload, track, plan, options.tamper);
+    Trainer trainer(queue, world, workload, track, plan, options.tamper, batch_of);
     RankRun run{trainer, device, world};
     f(run);
   });

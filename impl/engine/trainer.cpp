@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include "impl/engine/ready.hpp"
+#include "impl/engine/stale_feed.hpp"
 #include "impl/pipeline_parallel/executor.hpp"
 #include "impl/step/gradient_sync.hpp"
 #include "impl/step/linear_split.hpp"
@@ -35,8 +37,9 @@ std::vector<Rank> along(const plan::Mesh& mesh, Rank rank, Axis axis) { return m
 
 }  // namespace
 
-struct Trainer::Impl {
-  Impl(Queue& queue, comm::World& world, const workload::Workload& w, Track t, const plan::Plan& p, Tamper tamper_)
+struct Trainer::Impl : Feed {
+  Impl(Queue& queue, comm::World& world, const workload::Workload& w, Track t, const plan::Plan& p, Tamper tamper_,
+       Batches ahead)
       : workload(w),
         track(t),
         plan(p),
@@ -58,52 +61,84 @@ struct Trainer::Impl {
                 plan.layout.shares_key_heads(),
                 plan.strategy.attention == "tiled",
                 tamper},
-        stages(context, store, plan, place),
+        stages(context, store, plan, place, *this),
         executor(queue, world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation"),
                  world.communicator("pp", along(plan.mesh, place.rank, Axis::pp), "activation_gradient"),
-                 plan.stages()),
-        ready(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), store) {
-    std::vector<Accumulator> sums;
+                 plan.pipeline.placement, boundary_of(world)),
+        ready(plan.actions(place.pp), store) {
+    std::map<std::vector<std::int64_t>, std::vector<Accumulator>> sums;  // by the pp coordinates of its data group
     for (auto& slot : store.slots()) {
       if (!slot.gradient) continue;
-      gradients.push_back(&slot);
-      sums.push_back(slot.gradient);
-      add_partial_group(world, *slot.layout);
+      const auto holders = plan.holders(*slot.layout);
+      // Copies of a stage run other microbatches, as ranks of a data group do. Uses on several stages are terms of one
+      // sum: they are added up within each pipeline before data ranks meet.
+      const bool is_partial = slot.layout->stages().size() > 1;
+      const auto copies = is_partial ? std::vector{place.pp} : holders;
+      auto& group = sums[copies];
+      gradients.push_back({&slot, is_partial ? partial_group(world, holders) : nullptr, copies, group.size()});
+      group.push_back(slot.gradient);
     }
-    sync =
-        named(step::gradient_syncs(), plan.strategy.sync)
-            .make(queue, world.communicator("dp", along(plan.mesh, place.rank, Axis::dp), "gradient"), std::move(sums));
+    const auto& technique = named(step::gradient_syncs(), plan.strategy.sync);
+    for (auto& [copies, group] : sums)
+      syncs.emplace(copies, technique.make(queue, world.communicator("dp", data_ranks(copies), "gradient"), group));
+    if (plan.pipeline.is_stale()) stale.emplace(plan, place.pp, std::move(ahead));
   }
 
-  /// The group over which copies of the parameter on several stages sum their gradients.
-  void add_partial_group(comm::World& world, const plan::ParameterLayout& layout) {
-    const auto held_by = layout.stages();
-    if (held_by.size() < 2 || partial.contains(held_by)) return;
+  pipeline_parallel::Boundary boundary_of(comm::World& world) const {
+    if (plan.strategy.boundary == "whole") return {};
+    return pipeline_parallel::Boundary(world.communicator("tp", along(plan.mesh, place.rank, Axis::tp), "boundary"));
+  }
+
+  /// The group over which uses of a parameter on several ranks of the pipeline sum their gradients; nullptr for one.
+  comm::Communicator* partial_group(comm::World& world, const std::vector<std::int64_t>& holders) {
+    if (holders.size() < 2) return nullptr;
+    const auto found = partial.find(holders);
+    if (found != partial.end()) return &found->second;
     const auto pipeline = along(plan.mesh, place.rank, Axis::pp);
     std::vector<Rank> members;
-    std::string channel = "partial";
-    for (const auto stage : held_by) {
-      members.push_back(pipeline.at(static_cast<std::size_t>(stage)));
-      channel += "." + std::to_string(stage);
-    }
-    partial.emplace(held_by, world.communicator("pp", members, channel));
+    for (const auto pp : holders) members.push_back(pipeline.at(static_cast<std::size_t>(pp)));
+    return &partial.emplace(holders, world.communicator("pp", members, "partial")).first->second;
+  }
+
+  /// All data ranks at these pp coordinates.
+  std::vector<Rank> data_ranks(const std::vector<std::int64_t>& copies) const {
+    std::vector<Rank> ranks;
+    for (std::int64_t dp = 0; dp < plan.strategy.dp; ++dp)
+      for (const auto pp : copies) ranks.push_back(plan.mesh.rank_at({pp, dp, place.tp}));
+    return ranks;
   }
 
   /// loss scale: the exact track's alone.
   double scale() const { return track == Track::exact ? workload.loss_scale : 1.0; }
   Queue& queue() { return context.queue; }
 
-  /// Whether copies on other stages or tensor ranks have parts of its gradient, which are summed before it is ready.
-  bool sums_over_copies(const ParameterSlot* slot) const {
-    return slot->layout->overlaps() || partial.contains(slot->layout->stages());
+  struct Gradient {
+    ParameterSlot* slot;
+    comm::Communicator* partial;       ///< ranks of the pipeline that have other terms of it; nullptr: there are none
+    std::vector<std::int64_t> copies;  ///< pp coordinates of its data group
+    std::size_t k;                     ///< in its sync
+
+    /// Terms on other ranks of the pipeline or of the tensor group are added before it is ready.
+    bool waits() const { return partial != nullptr || slot->layout->overlaps(); }
+  };
+  void is_ready(const Gradient& gradient) { syncs.at(gradient.copies)->ready(gradient.k); }
+
+  StepInput input(std::int64_t microbatch) override;
+  std::int64_t version(std::int64_t /*stage*/, std::int64_t microbatch) override {
+    return stale ? stale->version(microbatch) : steps_taken;
   }
+  void update(std::int64_t stage, std::int64_t microbatch) override;
+  void step_of_stale(const std::function<void()>& after_action);
 
   void begin(const workload::Batch& batch);
   std::int64_t count_labels(const workload::Batch& batch);
   void run_schedule(const workload::Batch& batch, const WideTotal& loss, const std::function<void()>& after_action);
   void sum_gradients();
   void share_rows(const ParameterSlot& slot);
-  double global_norm();
+  /// Over all ranks: of the finished gradients, and of one step's losses.
+  double global_norm(comm::Communicator& all, std::string_view purpose);
+  double total_loss(const WideTotal& loss, comm::Communicator& all, std::string_view purpose);
+  void observe_scalars();
   bool agree_on_non_finite();
   void end_of_step(const WideTotal& loss);
   void show(Observed kind, const std::string& name, const Tensor& tensor) {
@@ -126,12 +161,16 @@ struct Trainer::Impl {
   Stages stages;
   pipeline_parallel::Executor executor;
   Ready ready;
-  std::map<std::vector<std::int64_t>, comm::Communicator> partial;  // by the stages that hold the parameter
-  std::vector<ParameterSlot*> gradients;                            // those with one, in the order of the sync's
-  std::unique_ptr<step::GradientSync> sync;
+  std::map<std::vector<std::int64_t>, comm::Communicator> partial;  // by holders
+  std::vector<Gradient> gradients;                                  // of the slots with one, in their order
+  // By the pp coordinates of their data groups. All ranks go through their groups in this one order, so that none waits
+  // in a circle.
+  std::map<std::vector<std::int64_t>, std::unique_ptr<step::GradientSync>> syncs;
 
   StepResult last;
+  StepInput current;  // of a flushed schedule
   std::int64_t steps_taken = 0;
+  std::optional<StaleFeed> stale;
 };
 
 void Trainer::Impl::begin(const workload::Batch& batch) {
@@ -163,14 +202,73 @@ std::int64_t Trainer::Impl::count_labels(const workload::Batch& batch) {
 
 void Trainer::Impl::run_schedule(const workload::Batch& batch, const WideTotal& loss,
                                  const std::function<void()>& after_action) {
-  stages.start(batch, steps_taken, last.tokens > 0 ? scale() / static_cast<double>(last.tokens) : 0.0, loss);
+  current = {&batch, last.tokens > 0 ? scale() / static_cast<double>(last.tokens) : 0.0, &loss};
   ready.start();
-  executor.run(plan.schedule.ranks.at(static_cast<std::size_t>(place.pp)), stages, [&](const plan::Action& action) {
+  executor.run(plan.actions(place.pp), stages, [&](const plan::Action& action) {
     for (const auto k : ready.after(action)) {
-      if (!sums_over_copies(gradients.at(k))) sync->ready(k);
+      if (!gradients.at(k).waits()) is_ready(gradients[k]);
     }
     if (after_action) after_action();
   });
+  executor.end();
+  stages.end();
+}
+
+StepInput Trainer::Impl::input(std::int64_t microbatch) {
+  if (!stale) return current;
+  auto& step = stale->step_of(microbatch);
+  if (!step.loss) {  // all data ranks meet a step first at the same action
+    step.loss.emplace(queue(), scalar_of(track), "loss");
+    step.labels = count_labels(step.batch);
+    step.factor = step.labels > 0 ? scale() / static_cast<double>(step.labels) : 0.0;
+  }
+  return {&step.batch, step.factor, &*step.loss};
+}
+
+// Lines 3, 4, 8 and 10 of the list of design section 3, of one stage.
+void Trainer::Impl::update(std::int64_t stage, std::int64_t microbatch) {
+  const auto& step = stale->step_of(microbatch);
+  for (const auto& gradient : gradients) {
+    if (gradient.slot->layout->overlaps()) share_rows(*gradient.slot);
+    is_ready(gradient);
+  }
+  for (const auto& [copies, sync] : syncs) sync->finish();
+  queue().synchronize();
+  for (auto& slot : store.slots())
+    if (slot.gradient) show(Observed::gradient, slot.parameter().name, slot.gradient.finish(queue()));
+  queue().synchronize();
+  if (queue().device().overflow())
+    throw NotSupported("step " + std::to_string(step.batch.step) + ": a number of stage " + std::to_string(stage) +
+                       " is out of range, and " + plan.strategy.schedule +
+                       " cannot skip the step: other stages have made their updates");
+  if (step.labels > 0) ++steps_taken;
+  const step::UpdateContext update{workload, scale(), 1.0, workload::learning_rate(workload, step.batch.step),
+                                   steps_taken};
+  for (auto& slot : store.slots()) {
+    if (stale->is_read(slot.version)) slot.keep_version(queue());
+    if (slot.gradient && step.labels > 0)
+      optimizer.update(queue(), update, slot.parameter(), slot.value, slot.gradient.finish(queue()), slot.state);
+    ++slot.version;
+  }
+  last.tokens = step.labels;
+  if (last.tokens == 0) last.skipped = Skipped::no_label;
+  for (auto& slot : store.slots()) {
+    show(Observed::parameter, slot.parameter().name, slot.value);
+    for (const auto& state : slot.state) show(Observed::state, state.name(), state);
+  }
+}
+
+void Trainer::Impl::step_of_stale(const std::function<void()>& after_action) {
+  last.norm = std::numeric_limits<double>::quiet_NaN();  // of all stages together: observe() asks them
+  const auto is_read = [this](std::int64_t version) { return stale->is_read(version); };
+  executor.run(stale->next_actions(), stages, [&](const plan::Action&) {
+    stale->done();
+    for (auto& slot : store.slots()) slot.keep_versions(is_read);
+    if (after_action) after_action();
+  });
+  queue().synchronize();
+  if (!stale->has_ended()) return;
+  executor.end();
   stages.end();
 }
 
@@ -194,24 +292,23 @@ void Trainer::Impl::share_rows(const ParameterSlot& slot) {
 }
 
 void Trainer::Impl::sum_gradients() {
-  for (std::size_t k = 0; k < gradients.size(); ++k) {
-    const auto& slot = *gradients[k];
-    if (!sums_over_copies(&slot)) continue;
-    const auto group = partial.find(slot.layout->stages());
-    if (group != partial.end()) group->second.all_reduce(queue(), slot.gradient, "copies_gradient");
+  for (const auto& gradient : gradients) {
+    if (!gradient.waits()) continue;
+    const auto& slot = *gradient.slot;
+    if (gradient.partial != nullptr) gradient.partial->all_reduce(queue(), slot.gradient, "copies_gradient");
     if (slot.layout->overlaps()) share_rows(slot);
-    sync->ready(k);
+    is_ready(gradient);
   }
-  sync->finish();
+  for (const auto& [copies, sync] : syncs) sync->finish();
   for (auto& slot : store.slots()) {
     if (slot.gradient) show(Observed::gradient, slot.parameter().name, slot.gradient.finish(queue()));
   }
 }
 
-double Trainer::Impl::global_norm() {
+double Trainer::Impl::global_norm(comm::Communicator& all, std::string_view purpose) {
   WideTotal squares(queue(), scalar_of(track), "gradient_squares");
   for (auto& slot : store.slots()) {
-    if (!slot.gradient || !plan::is_primary(*slot.layout, place)) continue;
+    if (!slot.gradient || !plan::is_primary(plan, *slot.layout, place)) continue;
     const auto t = static_cast<std::size_t>(place.tp);
     const auto owned = slot.layout->owned.at(t), held = slot.layout->held.at(t);
     Tensor gradient = slot.gradient.finish(queue());
@@ -220,8 +317,26 @@ double Trainer::Impl::global_norm() {
       gradient = gradient.rows(owned.begin - (owned.size() > 0 ? held.begin : owned.begin), owned.size());
     norms::sum_of_squares(queue(), gradient, squares);
   }
-  everyone.all_reduce(queue(), squares, "gradient_norm");
+  all.all_reduce(queue(), squares, purpose);
   return std::sqrt(squares.fetch(queue()) * (track == Track::exact ? 0x1p-80 : 1.0)) / scale();
+}
+
+double Trainer::Impl::total_loss(const WideTotal& loss, comm::Communicator& all, std::string_view purpose) {
+  // One tensor rank of the last stage counts a sample's loss.
+  WideTotal counted(queue(), scalar_of(track), "counted_loss");
+  if (split->first()) copy(queue(), loss.tensor(), counted.tensor());
+  all.all_reduce(queue(), counted, purpose);
+  return counted.fetch(queue()) * (track == Track::exact ? 0x1p-40 : 1.0);
+}
+
+void Trainer::Impl::observe_scalars() {
+  last.norm = global_norm(observers, "observe");
+  const double total = total_loss(*stale->steps().at(static_cast<std::size_t>(last.step - 1)).loss, observers, "observe");
+  show(Observed::norm, last.norm);
+  show(Observed::clip, last.clip_factor);
+  if (last.tokens == 0) return;
+  last.loss = total / static_cast<double>(last.tokens);
+  show(Observed::loss, *last.loss);
 }
 
 bool Trainer::Impl::agree_on_non_finite() {
@@ -236,12 +351,8 @@ bool Trainer::Impl::agree_on_non_finite() {
 // lines 6 and 8 divide), 5 agree on non-finite, 6 norm, 7 clip, 8 optimizer, 10 advance.
 void Trainer::Impl::end_of_step(const WideTotal& loss) {
   sum_gradients();
-  last.norm = global_norm();
-  // One tensor rank of the last stage counts a sample's loss.
-  WideTotal counted(queue(), scalar_of(track), "counted_loss");
-  if (split->first()) copy(queue(), loss.tensor(), counted.tensor());
-  everyone.all_reduce(queue(), counted, "loss");
-  const double total_loss = counted.fetch(queue()) * (track == Track::exact ? 0x1p-40 : 1.0);
+  last.norm = global_norm(everyone, "gradient_norm");
+  const double total = total_loss(loss, everyone, "loss");
   last.clip_factor = workload.clip > 0 ? std::min(1.0, workload.clip / (last.norm + 1e-6)) : 1.0;
   if (agree_on_non_finite() || !std::isfinite(last.norm)) {
     last.skipped = Skipped::non_finite;
@@ -253,7 +364,7 @@ void Trainer::Impl::end_of_step(const WideTotal& loss) {
     last.skipped = Skipped::no_label;
     return;
   }
-  last.loss = total_loss / static_cast<double>(last.tokens);
+  last.loss = total / static_cast<double>(last.tokens);
   show(Observed::loss, *last.loss);
   ++steps_taken;
   const step::UpdateContext update{workload, scale(), last.clip_factor, last.learning_rate, steps_taken};
@@ -269,22 +380,26 @@ void Trainer::Impl::end_of_step(const WideTotal& loss) {
 }
 
 comm::ThreadsOptions threads_for(const plan::Plan& plan, comm::ThreadsOptions options) {
-  options.send_depth = std::max(options.send_depth, plan.schedule.send_depth);
+  options.send_depth = std::max(options.send_depth, plan.pipeline.schedule.send_depth);
   return options;
 }
 
 Trainer::Trainer(Queue& queue, comm::World& world, const workload::Workload& workload, Track track,
-                 const plan::Plan& plan, Tamper tamper) {
+                 const plan::Plan& plan, Tamper tamper, Batches ahead) {
   if (plan.mesh.ranks() != world.size() || queue.device().rank() != world.rank())
     throw InternalError("trainer: the plan is for " + std::to_string(plan.mesh.ranks()) + " ranks, the world has " +
                         std::to_string(world.size()));
-  impl_ = std::make_unique<Impl>(queue, world, workload, track, plan, std::move(tamper));
+  impl_ = std::make_unique<Impl>(queue, world, workload, track, plan, std::move(tamper), std::move(ahead));
 }
 Trainer::~Trainer() = default;
 
 StepResult Trainer::step(const workload::Batch& batch, const std::function<void()>& after_action) {
   auto& t = *impl_;
   t.begin(batch);
+  if (t.stale) {
+    t.step_of_stale(after_action);
+    return t.last;
+  }
   t.last.tokens = t.count_labels(batch);
   const WideTotal loss(t.queue(), scalar_of(t.track), "loss");
   t.run_schedule(batch, loss, after_action);
@@ -293,8 +408,19 @@ StepResult Trainer::step(const workload::Batch& batch, const std::function<void(
   return t.last;
 }
 
+std::vector<std::optional<double>> Trainer::losses() {
+  std::vector<std::optional<double>> losses;
+  auto& t = *impl_;
+  for (auto& step : t.stale->steps()) {
+    const double total = t.total_loss(*step.loss, t.observers, "observe");
+    losses.push_back(step.labels > 0 ? std::optional(total / static_cast<double>(step.labels)) : std::nullopt);
+  }
+  return losses;
+}
+
 Observation Trainer::observe() {
   auto& t = *impl_;
+  if (t.stale) t.observe_scalars();
   return Observer{t.queue(), t.observers, t.plan, t.optimizer, t.track}.all(t.store, t.last);
 }
 

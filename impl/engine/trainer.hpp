@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,16 +31,23 @@ comm::ThreadsOptions threads_for(const plan::Plan& plan, comm::ThreadsOptions op
 
 class Trainer {
  public:
+  /// Global batches by step, from 1.
+  using Batches = std::function<workload::Batch(std::int64_t step)>;
   /// Allocates and initialises what this rank holds of parameters, gradients and state. The queue's device is that of
-  /// the world's rank; the plan's mesh has the world's size (InternalError). All ranks must make the same calls. Throws
-  /// BadInput, OutOfMemory, CommError.
+  /// the world's rank; the plan's mesh has the world's size (InternalError). All ranks must make the same calls.
+  /// `ahead`: where a schedule without a flush has the batches from that its first stages run before their step ends;
+  /// others need none. Throws BadInput, OutOfMemory, CommError.
   Trainer(Queue& queue, comm::World& world, const workload::Workload& workload, Track track, const plan::Plan& plan,
-          Tamper tamper = {});
+          Tamper tamper = {}, Batches ahead = {});
   ~Trainer();
 
   /// One step on the global batch; blocks until its loss is known. `after_action` is called after each action of the
-  /// schedule; what it throws ends the training.
+  /// schedule; what it throws ends the training. Without a flush: up to the step's update of this rank's stages; ranks
+  /// do not wait for each other, so that its loss is known to observe() and losses() alone. Throws NotSupported where
+  /// such an update would have to be skipped.
   StepResult step(const workload::Batch& batch, const std::function<void()>& after_action = {});
+  /// After the last step of a schedule without a flush: the loss of each, none where it has no label.
+  std::vector<std::optional<double>> losses();
 
   /// Everything observable of the last step (ARITHMETIC.md, section 12): on rank 0, empty on others.
   Observation observe();

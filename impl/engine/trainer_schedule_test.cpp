@@ -14,7 +14,7 @@ void step(const std::string& strategy, const plan::Schedule& schedule, const com
   const auto w = workload::load("tiny", {});
   const workload::Corpus corpus(w);
   auto plan = plan::make_plan(w, plan::parse_strategy(strategy));
-  plan.schedule = schedule;
+  plan.pipeline = plan::Pipeline(schedule);
   comm::run_threads(plan.mesh.ranks(), threads_for(plan, threads), [&](comm::World& world) {
     Device device({.rank = world.rank(), .poison = true});
     ImmediateQueue queue(device);
@@ -41,7 +41,7 @@ TEST(Trainer, SendsAreOfTheDepthThatTheScheduleNeeds) {
   EXPECT_TRUE(plan::findings(schedule, 2, 2).empty());
   step("pp2 schedule=gpipe microbatches=2", schedule, {.timeout_seconds = 20, .send_depth = 0});
   auto plan = plan::make_plan(workload::load("tiny", {}), plan::parse_strategy("pp2"));
-  plan.schedule = schedule;
+  plan.pipeline = plan::Pipeline(schedule);
   EXPECT_EQ(threads_for(plan, {.send_depth = 0}).send_depth, 1);
   EXPECT_EQ(threads_for(plan, {.send_depth = 3}).send_depth, 3);
 }

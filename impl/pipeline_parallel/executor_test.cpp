@@ -36,6 +36,7 @@ class Adder final : public step::StageProgram {
     return {};
   }
   void backward_weight(std::int64_t, std::int64_t) override { ++weights; }
+  void update(std::int64_t stage, std::int64_t microbatch) override { updates.push_back({stage, microbatch}); }
   Tensor backward(std::int64_t stage, std::int64_t microbatch, Tensor gradient) override {
     backward_weight(stage, microbatch);
     return backward_input(stage, microbatch, std::move(gradient));
@@ -44,6 +45,7 @@ class Adder final : public step::StageProgram {
 
   std::vector<double> out;
   int weights = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> updates;
 
  private:
   double value(const Tensor& t) { return fetch<double>(queue_, t)[0]; }
@@ -60,15 +62,20 @@ class Adder final : public step::StageProgram {
 std::vector<std::vector<double>> run(const plan::Schedule& schedule, std::int64_t stages, std::int64_t send_depth) {
   const auto ranks = std::ssize(schedule.ranks);
   std::vector<std::vector<double>> out(schedule.ranks.size());
+  const plan::Placement placement(schedule);
   comm::run_threads(ranks, {.send_depth = send_depth}, [&](comm::World& world) {
     Device device({.rank = world.rank()});
     ImmediateQueue queue(device);
     Adder program(queue, stages);
-    Executor executor(queue, world.all("forward"), world.all("backward"), stages);
+    Executor executor(queue, world.all("forward"), world.all("backward"), placement);
     std::size_t done = 0;
     const auto& actions = schedule.ranks[static_cast<std::size_t>(world.rank())];
     executor.run(actions, program, [&](const Action& action) { EXPECT_EQ(action, actions[done++]); });
+    executor.end();
     EXPECT_EQ(done, actions.size());
+    for (const auto& action : actions)
+      EXPECT_EQ(std::ranges::count(program.updates, std::pair{action.stage, action.microbatch}),
+                action.kind == plan::ActionKind::update ? 1 : std::ranges::count(actions, Action{action.stage, plan::ActionKind::update, action.microbatch}));
     out[static_cast<std::size_t>(world.rank())] = program.out;
   });
   return out;
@@ -102,10 +109,10 @@ TEST(Executor, StagesOfOneRankHandOver) {
 
 TEST(Executor, WhatIsHandedOverAndNotTakenIsAnError) {
   try {
-    run(plan::parse_schedule("0F0,1F0,0F1,1B0,0B0\n"), 2, 0);
+    run(plan::parse_schedule("0F0,1F0,1B0\n"), 2, 0);
     FAIL();
   } catch (const InternalError& error) {
-    EXPECT_STREQ(error.what(), "rank 0: pipeline: stage 1 has not taken what it was handed of microbatch 1");
+    EXPECT_STREQ(error.what(), "rank 0: pipeline: stage 0 has not taken what it was handed of microbatch 0");
   }
 }
 

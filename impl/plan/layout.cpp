@@ -39,16 +39,6 @@ constexpr Rule rules[] = {
 
 Range scaled(const Range& range, std::int64_t factor) { return {range.begin * factor, range.end * factor}; }
 
-std::vector<Range> stage_layers_of(const workload::Workload& w, const Strategy& s) {
-  std::vector<Range> stages;
-  for (std::int64_t k = 0; k < s.pp; ++k) {
-    const std::int64_t begin = stages.empty() ? 0 : stages.back().end;
-    stages.push_back(s.layers.empty() ? part_of(w.layers, s.pp, k)
-                                      : Range{begin, begin + s.layers[static_cast<std::size_t>(k)]});
-  }
-  return stages;
-}
-
 std::vector<HeadSlice> heads_of(const workload::Workload& w, std::int64_t tp) {
   const std::int64_t queries_per_key = w.heads / w.kv_heads;
   std::vector<HeadSlice> heads;
@@ -72,7 +62,7 @@ std::vector<Range> parts_of(std::int64_t n, std::int64_t parts) {
 class Planner {
  public:
   Planner(const workload::Workload& workload, const Strategy& strategy) : w_(workload), tp_(strategy.tp) {
-    layout_.stage_layers = stage_layers_of(w_, strategy);
+    layout_.stage_layers = stage_layers(w_, strategy);
     layout_.heads = heads_of(w_, tp_);
     layout_.mlp = parts_of(w_.mlp_hidden, tp_);
     layout_.vocab = parts_of(w_.vocab, tp_);
@@ -137,6 +127,17 @@ class Planner {
 
 }  // namespace
 
+std::vector<Range> stage_layers(const workload::Workload& w, const Strategy& s) {
+  std::vector<Range> stages;
+  const std::int64_t count = schedule_shape(s).stages();
+  for (std::int64_t k = 0; k < count; ++k) {
+    const std::int64_t begin = stages.empty() ? 0 : stages.back().end;
+    stages.push_back(std::ssize(s.layers) != count ? part_of(w.layers, count, k)
+                                      : Range{begin, begin + s.layers[static_cast<std::size_t>(k)]});
+  }
+  return stages;
+}
+
 std::vector<std::int64_t> ParameterLayout::stages() const {
   std::vector<std::int64_t> stages;
   for (const Site& site : sites) stages.push_back(site.stage);
@@ -173,7 +174,7 @@ Layout layout(const workload::Workload& workload, const Strategy& strategy) {
   require_legal(strategy, workload);
   // Ranges by rank and parameter: 16 parameters a block, held and owned.
   constexpr std::int64_t most = std::int64_t{1} << 27;
-  if (strategy.pp > most || strategy.tp > most / (32 * (workload.layers + 1)))
+  if (schedule_shape(strategy).stages() > most || strategy.tp > most / (32 * (workload.layers + 1)))
     throw NotSupported(fmt::format("a layout of {} layers over pp{} tp{} has more than {} entries", workload.layers,
                                    strategy.pp, strategy.tp, most));
   return Planner(workload, strategy).plan();

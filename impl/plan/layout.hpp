@@ -50,6 +50,9 @@ struct HeadSlice {
   bool operator==(const HeadSlice&) const = default;
 };
 
+/// Layers of each stage of the strategy.
+std::vector<Range> stage_layers(const workload::Workload& workload, const Strategy& strategy);
+
 struct Layout {
   std::vector<Range> stage_layers;  ///< by stage; stage 0 also holds the embedding, the last one final norm and head
   std::vector<HeadSlice> heads;     ///< by tp coordinate

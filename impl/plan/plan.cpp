@@ -10,22 +10,33 @@
 
 namespace shardproof::plan {
 
+Pipeline pipeline_of(const Strategy& strategy, std::int64_t steps) {
+  const ScheduleShape shape = schedule_shape(strategy, steps);
+  Schedule schedule = generate(schedule_generator(strategy.schedule), shape);
+  const auto wrong = findings(schedule, shape.stages(), shape.microbatches);
+  if (!wrong.empty()) throw BadInput("schedule " + strategy.schedule + ": " + workload::joined(wrong, "\n"));
+  return Pipeline(std::move(schedule));
+}
+
 Plan make_plan(const workload::Workload& workload, const Strategy& strategy) {
   require_legal(strategy, workload);
-  const auto& generator = schedule_generator(strategy.schedule);
-  Plan plan{strategy, mesh_of(strategy), layout(workload, strategy),
-            generate(generator, {.ranks = strategy.pp, .microbatches = strategy.microbatches})};
-  const auto wrong = findings(plan.schedule, plan.stages(), strategy.microbatches);
-  if (!wrong.empty()) throw BadInput("schedule " + strategy.schedule + ": " + workload::joined(wrong, "\n"));
-  return plan;
+  return {strategy, mesh_of(strategy), layout(workload, strategy), pipeline_of(strategy, workload.steps)};
+}
+
+std::vector<std::int64_t> Plan::holders(const ParameterLayout& parameter) const {
+  std::vector<std::int64_t> holders;
+  for (const auto stage : parameter.stages())
+    for (const auto rank : pipeline.placement.ranks_of(stage))
+      if (std::ranges::find(holders, rank) == holders.end()) holders.push_back(rank);
+  return holders;
 }
 
 Place place_of(const Mesh& mesh, Rank rank) {
   return {rank, mesh.coordinate(rank, Axis::pp), mesh.coordinate(rank, Axis::dp), mesh.coordinate(rank, Axis::tp)};
 }
 
-bool is_primary(const ParameterLayout& parameter, const Place& place) {
-  return place.dp == 0 && place.pp == parameter.stages().front();
+bool is_primary(const Plan& plan, const ParameterLayout& parameter, const Place& place) {
+  return place.dp == 0 && place.pp == plan.holders(parameter).front();
 }
 
 Rank primary_holder(const Plan& plan, const ParameterLayout& parameter, std::int64_t index) {
@@ -37,7 +48,7 @@ Rank primary_holder(const Plan& plan, const ParameterLayout& parameter, std::int
   const auto owner = std::ranges::find_if(parameter.owned, [=](Range r) { return r.begin <= at && at < r.end; });
   if (owner == parameter.owned.end()) throw InternalError("layout: nobody owns " + parameter.parameter.name);
   std::array<std::int64_t, axis_count> coordinates{};
-  coordinates[static_cast<std::size_t>(Axis::pp)] = parameter.stages().front() % plan.mesh.size(Axis::pp);
+  coordinates[static_cast<std::size_t>(Axis::pp)] = plan.holders(parameter).front();
   coordinates[static_cast<std::size_t>(Axis::tp)] = owner - parameter.owned.begin();
   return plan.mesh.rank_at(coordinates);
 }

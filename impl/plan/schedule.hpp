@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "suites/workload/workload.hpp"
+
 namespace shardproof::plan {
 
 /// F forward; I backward for inputs; W backward for weights; B: I, then W; U update of the stage to its next version,
@@ -88,6 +90,8 @@ struct ScheduleGenerator {
   std::int64_t chunks = 1;
   /// Whether impl/pipeline_parallel carries it out.
   bool runs = false;
+  /// Of one that updates without a flush: the sequential program that it is.
+  workload::StaleProgram::Rule stale = workload::StaleProgram::Rule::none;
 };
 /// All, in the order of impl/plan/CMakeLists.txt (generated).
 std::span<const ScheduleGenerator* const> schedules();
@@ -95,8 +99,5 @@ std::span<const ScheduleGenerator* const> schedules();
 const ScheduleGenerator& schedule_generator(std::string_view name);
 /// Throws NotSupported with the generator's reason, BadInput for a number below 1.
 Schedule generate(const ScheduleGenerator& generator, const ScheduleShape& shape);
-
-/// The pp coordinate that runs a stage where stages are dealt out in turn.
-inline std::int64_t rank_of_stage(std::int64_t stage, std::int64_t ranks) { return stage % ranks; }
 
 }  // namespace shardproof::plan

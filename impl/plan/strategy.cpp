@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "impl/plan/layout.hpp"
 #include "impl/plan/schedule.hpp"
 #include "impl/plan/strategy_refusals.hpp"
 #include "impl/plan/strategy_table.hpp"
@@ -49,10 +50,17 @@ bool read_number(const std::string& text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+/// A schedule's name for its alias.
+std::string without_alias(const std::string& schedule) {
+  for (const ScheduleGenerator* generator : schedules())
+    if (!generator->alias.empty() && generator->alias == schedule) return std::string(generator->name);
+  return schedule;
+}
+
 // Of a schedule that exists as a plan alone; "" for any other text.
 std::string only_planned(std::string_view schedule) {
   for (const ScheduleGenerator* generator : schedules())
-    if (generator->name == schedule || (!generator->alias.empty() && generator->alias == schedule))
+    if (generator->name == schedule)
       return fmt::format("{} is a plan so far (the command schedule): no strategy carries it out", schedule);
   return "";
 }
@@ -68,9 +76,10 @@ struct Read {
   }
   std::string operator()(std::string& value) const {
     const auto names = row.names();
-    value = text;
-    if (std::ranges::find(names, text) != names.end()) return "";
-    const std::string planned = std::string(row.name) == "schedule" ? only_planned(text) : "";
+    const bool is_schedule = row.name == "schedule";
+    value = is_schedule ? without_alias(text) : text;
+    if (std::ranges::find(names, value) != names.end()) return "";
+    const std::string planned = is_schedule ? only_planned(text) : "";
     return planned.empty() ? unknown(row.name, workload::shortened(text), names) : planned;
   }
   std::string operator()(std::optional<double>& value) const {
@@ -110,6 +119,7 @@ class Parser {
     for (std::string word; words >> word;) read(word);
     if (given_.empty() && findings_.empty()) findings_.push_back("the strategy is empty: one device is \"dp1\"");
     if (findings_.empty()) size();
+    if (findings_.empty() && strategy_.chunks == schedule_generator(strategy_.schedule).chunks) strategy_.chunks = 0;
     if (!findings_.empty()) throw BadInput(workload::joined(findings_, "\n"));
     return strategy_;
   }
@@ -131,7 +141,7 @@ class Parser {
       findings_.push_back(fmt::format("strategy key \"{}\" is doubled", name));
     } else if (has_equals == row->is_axis) {
       const bool names_values = std::holds_alternative<std::string Strategy::*>(row->member);
-      Strategy example{.dp = 2, .pp = 2, .tp = 2, .microbatches = 2, .layers = {3, 2, 2}, .clip = 1};
+      Strategy example{.dp = 2, .pp = 2, .tp = 2, .chunks = 2, .microbatches = 2, .layers = {3, 2, 2}, .clip = 1};
       if (names_values) example.*std::get<std::string Strategy::*>(row->member) = row->names().back();
       complain(word, fmt::format("{} is written as in \"{}\"", name, written(*row, example)));
     } else if (row->is_axis && value == "*") {
@@ -172,6 +182,17 @@ class Parser {
 
 Mesh mesh_of(const Strategy& strategy) { return {{strategy.pp, strategy.dp, strategy.tp}, strategy.order}; }
 
+ScheduleShape schedule_shape(const Strategy& strategy, std::int64_t steps) {
+  const ScheduleGenerator& generator = schedule_generator(strategy.schedule);
+  const bool is_stale = generator.stale != workload::StaleProgram::Rule::none;
+  const bool groups = generator.stale == workload::StaleProgram::Rule::double_buffered;
+  return {.ranks = strategy.pp,
+          .microbatches = strategy.microbatches * (is_stale ? steps : 1),
+          .chunks = strategy.chunks > 0 ? strategy.chunks : generator.chunks,
+          .microbatches_per_update = groups ? strategy.microbatches : 0,
+          .vertical_sync = strategy.vertical_sync == "on"};
+}
+
 Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks) { return Parser(ranks).parse(text); }
 
 std::string print(const Strategy& strategy) {
@@ -189,10 +210,16 @@ workload::Workload with_program_keys(workload::Workload workload, const Strategy
   const auto name = std::ranges::find(names, strategy.optimizer);
   if (name != names.end()) workload.optimizer = static_cast<workload::OptimizerKind>(name - names.begin());
   if (strategy.clip) workload.clip = *strategy.clip;
+  workload.stale = {};
+  workload.stale.rule = schedule_generator(strategy.schedule).stale;
+  if (workload.stale && strategy.vertical_sync == "on") workload.stale.rule = workload::StaleProgram::Rule::vertical_sync;
+  if (workload.stale)
+    for (const Range& layers : stage_layers(workload, strategy)) workload.stale.stage_layers.push_back(layers.size());
   return workload;
 }
 
 std::string_view contract(const Strategy& strategy, Track track) {
+  if (schedule_generator(strategy.schedule).stale != workload::StaleProgram::Rule::none) return "STALE";
   const bool rounded = track != Track::exact && std::ranges::any_of(strategy_table(), [&](const KeyRow& row) {
                          return row.is_other_algebra && !is_standard(row, strategy);
                        });

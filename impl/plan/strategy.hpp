@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "impl/plan/mesh.hpp"
+#include "impl/plan/schedule.hpp"
 #include "kernels/core/track.hpp"
 #include "suites/workload/workload.hpp"
 
@@ -23,8 +24,11 @@ struct Strategy {
   std::int64_t tp = 1;                                                  ///< ranks that hold different slices of a layer
   std::array<Axis, axis_count> order = {Axis::pp, Axis::dp, Axis::tp};  ///< of the mesh, outermost first
   std::string schedule = "naive";                                       ///< one of schedules() (schedule.hpp)
+  std::int64_t chunks = 0;                ///< stages that a pipeline rank holds; 0: the schedule's own
+  std::string vertical_sync = "off";      ///< of pipedream; on: a step reads one version on all stages
   std::int64_t microbatches = 1;          ///< parts that a data rank's share of the batch is accumulated over
   std::vector<std::int64_t> layers = {};  ///< by stage; empty: balanced, the first stages get one more
+  std::string boundary = "whole";         ///< scattered: tensor ranks send a part each of what crosses stages
   std::string attention = "stored";       ///< tiled: without a matrix of scores
   std::string sync = "all_reduce";        ///< how gradients meet in the data group
   std::string optimizer = {};             ///< empty: the workload's
@@ -36,6 +40,8 @@ struct Strategy {
 };
 
 Mesh mesh_of(const Strategy& strategy);
+/// What the strategy's schedule is made for. One that updates without a flush covers all steps of a run, others one.
+ScheduleShape schedule_shape(const Strategy& strategy, std::int64_t steps = 1);
 
 /// `dp*`, or another axis, takes what the other axes leave of `ranks`. Throws BadInput with every finding, one a line:
 /// unknown keys (with the nearest one), doubled keys, wrong values, more than 2^31 ranks. Throws NotSupported where it
@@ -45,11 +51,13 @@ Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks
 /// The canonical form: the table's order, defaults left out, "dp1" when nothing is left. Parses back.
 std::string print(const Strategy& strategy);
 
-/// The workload with the program keys that the strategy names in place of its own: what the oracle computes.
+/// The workload with the program keys that the strategy names in place of its own, and the stale program that its
+/// schedule is: what the oracle computes.
 workload::Workload with_program_keys(workload::Workload workload, const Strategy& strategy);
 
 /// What a run promises relative to one device: "EXACT", the same function summed in another order, or "ROUNDED", the
-/// same function in other algebra. In the exact track every layout key is EXACT.
+/// same function in other algebra, or "STALE", the stale program of its schedule (workload.hpp). In the exact track
+/// every layout key is EXACT.
 std::string_view contract(const Strategy& strategy, Track track);
 
 /// Why a strategy is refused.

@@ -21,12 +21,26 @@ std::string refusal(std::string_view text, const Settings& settings = {}, std::o
   return "legal";
 }
 
+TEST(StrategyRefusals, AShapeThatTheScheduleCannotServe) {
+  EXPECT_EQ(refusal("pp3 schedule=dualpipe microbatches=6"),
+            "schedule=dualpipe: ranks 3: it needs an even number, as 4; the nearest legal strategy is pp3 microbatches=6");
+  EXPECT_EQ(refusal("pp2 schedule=gpipe chunks=3"),
+            "chunks=3: schedule=gpipe: chunks 3: a rank holds 1 stage; the nearest legal strategy is pp2 schedule=gpipe");
+  EXPECT_EQ(refusal("pp2 schedule=interleaved chunks=1"),
+            "chunks=1: schedule=interleaved: chunks 1: a rank holds at least 2 stages, chunks 2; with one it is "
+            "one_f_one_b; the nearest legal strategy is pp2 schedule=interleaved");
+  EXPECT_EQ(refusal("pp2 schedule=zb_v layers=1,1", {"layers=2"}),
+            "layers=1,1: it has 2 stages, pp2 schedule=zb_v has 4; the nearest legal strategy is pp2 schedule=zb_v");
+  EXPECT_EQ(refusal("pp2 schedule=interleaved chunks=3 layers=0,1,0,0,1,0", {"layers=2"}), "legal");
+}
+
 TEST(StrategyRefusals, WhatHasNoEffect) {
   EXPECT_EQ(refusal("schedule=gpipe"), "schedule=gpipe has no effect with pp1; the nearest legal strategy is dp1");
   EXPECT_EQ(refusal("dp2 schedule=gpipe microbatches=3"),
             "schedule=gpipe has no effect with pp1; the nearest legal strategy is dp2 microbatches=3");
   EXPECT_EQ(refusal("pp2 microbatches=2097153"),
-            "microbatches=2097153: pp x microbatches must be at most 4194304; the nearest legal strategy is pp2");
+            "microbatches=2097153: stages x microbatches must be at most 4194304; the nearest legal strategy is pp2");
+  EXPECT_EQ(refusal("chunks=3"), "chunks=3 has no effect with pp1; the nearest legal strategy is dp1");
   EXPECT_EQ(refusal("tp2 layers=2", {"layers=2"}),
             "layers=2 has no effect with pp1; the nearest legal strategy is tp2");
   EXPECT_EQ(refusal("tp2 order=tp,pp,dp"),

@@ -19,6 +19,10 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
+std::vector<std::string> switch_names() { return {"off", "on"}; }
+
+std::vector<std::string> boundary_names() { return {"whole", "scattered"}; }
+
 std::vector<std::string> attention_names() { return {"stored", "tiled"}; }
 
 std::vector<std::string> sync_names() { return {"all_reduce"}; }
@@ -30,14 +34,60 @@ std::vector<std::string> optimizer_names() {
 
 std::string_view without_data_group(const Strategy& s) { return s.dp == 1 ? "with dp1" : ""; }
 std::string_view without_stages(const Strategy& s) { return s.pp == 1 ? "with pp1" : ""; }
+std::string_view without_boundary(const Strategy& s) {
+  return s.pp == 1 ? "with pp1" : s.tp == 1 ? "with tp1" : "";
+}
 std::string_view without_order(const Strategy& s) {
   return (s.dp > 1) + (s.pp > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
 }
 
+bool is_stale(const Strategy& s) {
+  return schedule_generator(s.schedule).stale != workload::StaleProgram::Rule::none;
+}
+
+/// Of a schedule whose stages update by themselves, what needs all of them at once.
+std::string wrong_stale(const Strategy& s, const workload::Workload& given) {
+  const workload::Workload w = with_program_keys(given, s);
+  if (w.clip > 0) return fmt::format("clip {}: no stage has the whole gradient when it updates, clip=off", w.clip);
+  if (w.tied_head && w.stale.stage_layers.size() > 1)
+    return "tied_head: the first and the last stage update by themselves, tied_head=false";
+  if (!w.shared_block.empty()) {
+    std::int64_t end = 0;
+    for (const auto layers : w.stale.stage_layers) {
+      end += layers;
+      if ((w.shared_block[0] < end) != (w.shared_block[1] < end))
+        return fmt::format("shared_block {},{}: two stages update by themselves", w.shared_block[0], w.shared_block[1]);
+    }
+  }
+  if (s.schedule == "pipedream" && s.microbatches > 1)
+    return fmt::format("microbatches {}: each batch is one minibatch, microbatches=1", s.microbatches);
+  return "";
+}
+
+std::string_view without_versions(const Strategy& s) { return s.schedule == "pipedream" ? "" : "without schedule=pipedream"; }
+
+/// As if the chunks were the schedule's own: those are refused by themselves.
+std::string wrong_shape(const Strategy& s, const workload::Workload& w) {
+  if (is_stale(s))
+    if (auto why = wrong_stale(s, w); !why.empty()) return why;
+  Strategy own = s;
+  own.chunks = 0;
+  return schedule_generator(s.schedule).refusal(schedule_shape(own));
+}
+
+std::string wrong_chunks(const Strategy& s, const workload::Workload& w) {
+  if (!wrong_shape(s, w).empty()) return "";
+  const std::string why = schedule_generator(s.schedule).refusal(schedule_shape(s));
+  return why.empty() ? "" : fmt::format("schedule={}: {}", s.schedule, why);
+}
+
 std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
-  const auto stages = static_cast<std::int64_t>(s.layers.size());
+  const auto given = static_cast<std::int64_t>(s.layers.size()), stages = schedule_shape(s).stages();
   const std::int64_t sum = std::accumulate(s.layers.begin(), s.layers.end(), std::int64_t{0});
-  if (stages != s.pp) return fmt::format("it has {} stage{}, pp{} has {}", stages, stages == 1 ? "" : "s", s.pp, s.pp);
+  if (given != stages)
+    return fmt::format("it has {} stage{}, {} has {}", given, given == 1 ? "" : "s",
+                       stages == s.pp ? fmt::format("pp{}", s.pp) : fmt::format("pp{} schedule={}", s.pp, s.schedule),
+                       stages);
   if (sum != w.layers) return fmt::format("it sums to {}, {} has {} layers", sum, w.name, w.layers);
   return "";
 }
@@ -45,7 +95,9 @@ std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
 // Per rank a schedule has an action or two for each.
 std::string too_many_microbatches(const Strategy& s, const workload::Workload&) {
   constexpr std::int64_t most = std::int64_t{1} << 22;
-  return s.microbatches > most / s.pp ? fmt::format("pp x microbatches must be at most {}", most) : "";
+  return s.microbatches > most / schedule_shape(s).stages()
+             ? fmt::format("stages x microbatches must be at most {}", most)
+             : "";
 }
 
 std::string wrong_optimizer(const Strategy& s, const workload::Workload& w) {
@@ -76,9 +128,22 @@ constexpr KeyRow table[] = {
     {.name = "schedule",
      .member = &S::schedule,
      .kind = layout,
-     .meaning = "order of the pipeline's forwards and backwards",
+     .meaning = "order of the pipeline's forwards and backwards; pipedream and pipedream_2bw are programs of their own",
      .names = schedule_names,
-     .no_effect = without_stages},
+     .no_effect = without_stages,
+     .refused = wrong_shape},
+    {.name = "chunks",
+     .member = &S::chunks,
+     .kind = layout,
+     .meaning = "stages that a pipeline rank holds, of schedules that deal out several",
+     .no_effect = without_stages,
+     .refused = wrong_chunks},
+    {.name = "vertical_sync",
+     .member = &S::vertical_sync,
+     .kind = program,
+     .meaning = "of pipedream: a step reads the version that it met on the first stage on all of them",
+     .names = switch_names,
+     .no_effect = without_versions},
     {.name = "microbatches",
      .member = &S::microbatches,
      .kind = layout,
@@ -90,6 +155,12 @@ constexpr KeyRow table[] = {
      .meaning = "layers of each stage; balanced: the first stages get one more",
      .no_effect = without_stages,
      .refused = wrong_layers},
+    {.name = "boundary",
+     .member = &S::boundary,
+     .kind = layout,
+     .meaning = "what crosses stages: all of it from every tensor rank, or a part each, gathered behind it",
+     .names = boundary_names,
+     .no_effect = without_boundary},
     {.name = "attention",
      .member = &S::attention,
      .kind = layout,
@@ -115,7 +186,9 @@ constexpr KeyRow table[] = {
 };
 
 struct Print {
-  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(std::int64_t value) const {
+    return value == 0 ? "the schedule's" : std::to_string(value);  // of chunks alone
+  }
   std::string operator()(const std::string& value) const { return value.empty() ? "the workload's" : value; }
   std::string operator()(const std::optional<double>& value) const {
     if (!value) return "the workload's";

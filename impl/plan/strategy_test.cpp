@@ -124,9 +124,9 @@ TEST(Strategy, WrongFormsAreRefused) {
   EXPECT_EQ(refusal("dp=1"), "\"dp=1\": dp is written as in \"dp2\"");
   EXPECT_EQ(refusal("microbatches4"), "\"microbatches4\": microbatches is written as in \"microbatches=2\"");
   EXPECT_EQ(refusal("layers"), "\"layers\": layers is written as in \"layers=3,2,2\"");
-  EXPECT_EQ(refusal("pp2 schedule=1f1b"),
-            "\"schedule=1f1b\": 1f1b is a plan so far (the command schedule): no strategy carries it out");
-  EXPECT_EQ(refusal("schedule"), "\"schedule\": schedule is written as in \"schedule=gpipe\"");
+  EXPECT_EQ(refusal("pp2 schedule=pipedream"),
+            "\"schedule=pipedream\": pipedream is a plan so far (the command schedule): no strategy carries it out");
+  EXPECT_EQ(refusal("schedule"), "\"schedule\": schedule is written as in \"schedule=dualpipe\"");
   EXPECT_EQ(refusal("clip"), "\"clip\": clip is written as in \"clip=1\"");
   EXPECT_EQ(refusal(""), "the strategy is empty: one device is \"dp1\"");
   for (const char* text : {"dp",
@@ -203,8 +203,10 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
                                               "tp1",
                                               "order=pp,dp,tp",
                                               "schedule=naive",
+                                              "chunks=the schedule's",
                                               "microbatches=1",
                                               "layers=balanced",
+                                              "boundary=whole",
                                               "attention=stored",
                                               "sync=all_reduce",
                                               "optimizer=the workload's",
@@ -215,9 +217,20 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
     EXPECT_EQ(keys[k].standard, standards[k]);
     EXPECT_EQ(keys[k].program, keys[k].name == "optimizer" || keys[k].name == "clip") << keys[k].name;
   }
-  EXPECT_EQ(keys[4].values, "schedule=naive | gpipe");
-  EXPECT_EQ(keys[7].values, "attention=stored | tiled");
-  EXPECT_EQ(keys[9].values, "optimizer=sgd | momentum | adam | adamw");
+  EXPECT_EQ(keys[4].values,
+            "schedule=naive | gpipe | one_f_one_b | interleaved | zb_h1 | zb_h2 | zb_v | dualpipe");
+  EXPECT_EQ(keys[8].values, "boundary=whole | scattered");
+  EXPECT_EQ(keys[9].values, "attention=stored | tiled");
+  EXPECT_EQ(keys[11].values, "optimizer=sgd | momentum | adam | adamw");
+}
+
+TEST(Strategy, OneScheduleHasOneText) {
+  EXPECT_EQ(print(parse_strategy("pp2 schedule=1f1b")), "pp2 schedule=one_f_one_b");
+  EXPECT_EQ(print(parse_strategy("pp2 chunks=2 schedule=interleaved")), "pp2 schedule=interleaved");
+  EXPECT_EQ(print(parse_strategy("pp2 chunks=3 schedule=interleaved")), "pp2 schedule=interleaved chunks=3");
+  EXPECT_EQ(print(parse_strategy("pp2 schedule=gpipe chunks=1")), "pp2 schedule=gpipe");
+  EXPECT_EQ(schedule_shape(parse_strategy("pp2 schedule=zb_v")).stages(), 4);
+  EXPECT_EQ(schedule_shape(parse_strategy("pp2 schedule=dualpipe")).stages(), 2);
 }
 
 }  // namespace

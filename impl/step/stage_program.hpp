@@ -18,6 +18,8 @@ class StageProgram {
   virtual void backward_weight(std::int64_t stage, std::int64_t microbatch) = 0;
   /// backward_input and backward_weight, layer by layer, so that what only the weights' gradients need goes at once.
   virtual Tensor backward(std::int64_t stage, std::int64_t microbatch, Tensor output_gradient) = 0;
+  /// The stage's weights get the update of the microbatch: their next version.
+  virtual void update(std::int64_t stage, std::int64_t microbatch) = 0;
   /// An uninitialised tensor of a boundary's dims.
   virtual Tensor boundary(std::int64_t microbatch) = 0;
 };

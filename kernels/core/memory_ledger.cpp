@@ -5,8 +5,21 @@
 #include <string>
 
 #include "kernels/core/errors.hpp"
+#include "kernels/core/thread_memory.hpp"
 
 namespace shardproof {
+
+namespace {
+
+thread_local std::array<std::int64_t, category_count> of_this_thread{};
+
+void add_to_thread(Category category, Space space, std::int64_t bytes) {
+  if (space == Space::device) of_this_thread[static_cast<std::size_t>(category)] += bytes;
+}
+
+}  // namespace
+
+std::int64_t allocated_by_this_thread(Category category) { return of_this_thread[static_cast<std::size_t>(category)]; }
 
 std::string_view name_of(Space space) { return space == Space::device ? "device" : "host"; }
 
@@ -32,6 +45,7 @@ void MemoryLedger::allocate(Category category, Space space, std::int64_t bytes, 
   }
   counts.category[static_cast<std::size_t>(category)].add(bytes);
   counts.total.add(bytes);
+  add_to_thread(category, space, bytes);
 }
 
 void MemoryLedger::release(Category category, Space space, std::int64_t bytes) noexcept {
@@ -39,6 +53,7 @@ void MemoryLedger::release(Category category, Space space, std::int64_t bytes) n
   auto& counts = counts_[static_cast<std::size_t>(space)];
   counts.category[static_cast<std::size_t>(category)].current -= bytes;
   counts.total.current -= bytes;
+  add_to_thread(category, space, -bytes);
 }
 
 std::int64_t MemoryLedger::current(Category category, Space space) const {

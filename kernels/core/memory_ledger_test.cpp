@@ -5,10 +5,13 @@
 #include <thread>
 #include <vector>
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/queue.hpp"
+#include "kernels/core/thread_memory.hpp"
 
 namespace shardproof {
 namespace {
@@ -107,6 +110,23 @@ TEST(MemoryLedger, AViewKeepsItsMemory) {
   EXPECT_EQ(device.memory().current_total(), 32);
   view = Tensor();
   EXPECT_EQ(device.memory().current_total(), 0);
+}
+
+TEST(MemoryLedger, WhatAnotherThreadReleasesIsNotMissingFromThisOne) {
+  Device device;
+  ImmediateQueue queue(device);
+  const auto before = allocated_by_this_thread(Category::activation);
+  Tensor lent(queue, {"lent", Dtype::f64, {4}, Category::activation});
+  const Tensor own(queue, {"own", Dtype::f64, {2}, Category::activation});
+  const Tensor other(queue, {"other", Dtype::f64, {8}, Category::workspace});
+  const Tensor host(queue, {"host", Dtype::f64, {8}, Category::activation, Space::host});
+  std::thread([receiver = std::move(lent)]() mutable {
+    const auto at_start = allocated_by_this_thread(Category::activation);
+    receiver = Tensor();
+    EXPECT_EQ(allocated_by_this_thread(Category::activation) - at_start, -32);
+  }).join();
+  EXPECT_EQ(device.memory().current(Category::activation), 16);
+  EXPECT_EQ(allocated_by_this_thread(Category::activation) - before, 48);
 }
 
 }  // namespace

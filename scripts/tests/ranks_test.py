@@ -318,7 +318,7 @@ class Plans(Cli):
 
     def test_a_layout_explains_itself_and_parses_back(self):
         text = self.expect(PASS, "layout", "pp2 tp2 dp3 order=tp,pp,dp", "--workload", "tiny").stdout
-        self.assertIn("# rank = 3 x stage + 1 x data rank + 6 x tensor rank", text)
+        self.assertIn("# rank = 3 x pipeline rank + 1 x data rank + 6 x tensor rank", text)
         self.write("l.txt", text)
         self.expect(PASS, "layout", "pp2 tp2", "--workload", "tiny", "--check", "l.txt")
 

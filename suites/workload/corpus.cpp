@@ -125,7 +125,14 @@ std::string hash(const Workload& workload, const Corpus& corpus) {
   content.name = Workload{}.name;
   content.why.clear();
   if (!corpus.hash().empty()) content.corpus = corpus.hash();
-  return Sha256().add(print(content)).finish_hex();
+  Sha256 sha;
+  sha.add(print(content));
+  if (const auto& stale = workload.stale; stale) {
+    std::string text = fmt::format("stale {}", static_cast<int>(stale.rule));
+    for (const auto layers : stale.stage_layers) text += fmt::format(" {}", layers);
+    sha.add(text);
+  }
+  return sha.finish_hex();
 }
 
 }  // namespace shardproof::workload

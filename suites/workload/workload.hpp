@@ -23,6 +23,17 @@ enum class OptimizerKind : std::uint8_t { sgd, momentum, adam, adamw };
 enum class DecayGroup : std::uint8_t { matrices, all, none };
 enum class RateSchedule : std::uint8_t { constant, linear, cosine };
 
+/// A pipeline that updates without a flush, as the sequential program that it is (ARITHMETIC.md, section 13): the model
+/// lies on stages, and a step reads old weights on some. It is no key of a workload file: a strategy's schedule says it
+/// (plan::with_program_keys).
+struct StaleProgram {
+  enum class Rule : std::uint8_t { none, stashed, vertical_sync, double_buffered };
+  Rule rule = Rule::none;
+  std::vector<std::int64_t> stage_layers = {};  ///< layers of each stage
+
+  explicit operator bool() const { return rule != Rule::none; }
+};
+
 /// Keys of the workload file have the names of the members.
 struct Workload {
   std::string name = "custom";
@@ -67,6 +78,8 @@ struct Workload {
   double clip = 0;            ///< 0: off
   double loss_scale = 65536;  ///< exact track only; a power of two
 
+  StaleProgram stale;
+
   std::int64_t head_size() const { return hidden / heads; }
   std::int64_t kv_hidden() const { return kv_heads * head_size(); }
 };
@@ -86,8 +99,8 @@ std::vector<std::string> findings(const Workload& workload);
 /// The JSON text that parses back; every key, in the table's order.
 std::string print(const Workload& workload);
 
-/// SHA-256 over print() without `name` and `why`, with the hash of a corpus file's bytes in place of its path. Reads
-/// the corpus; throws as Corpus does.
+/// SHA-256 over print() without `name` and `why`, with the hash of a corpus file's bytes in place of its path, and over
+/// the stale program where there is one. Reads the corpus; throws as Corpus does.
 std::string hash(const Workload& workload);
 
 struct KeyInfo {

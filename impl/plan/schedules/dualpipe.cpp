@@ -92,6 +92,7 @@ extern const ScheduleGenerator dualpipe_technique{
     .paper = "DeepSeek-AI 2024, section 3.2.1",
     .refusal = refusal,
     .generate = generate,
+    .runs = true,
 };
 
 }  // namespace shardproof::plan

@@ -65,6 +65,7 @@ extern const ScheduleGenerator interleaved_technique{
     .refusal = refusal,
     .generate = generate,
     .chunks = 2,
+    .runs = true,
 };
 
 }  // namespace shardproof::plan

@@ -40,6 +40,7 @@ extern const ScheduleGenerator one_f_one_b_technique{
     .paper = "Narayanan et al. 2021, section 2.2.1 (PipeDream-Flush)",
     .refusal = refusal,
     .generate = generate,
+    .runs = true,
 };
 
 }  // namespace shardproof::plan

@@ -72,6 +72,8 @@ extern const ScheduleGenerator pipedream_technique{
     .paper = "Narayanan et al. 2019, section 3",
     .refusal = refusal,
     .generate = generate,
+    .runs = true,
+    .stale = workload::StaleProgram::Rule::stashed,
 };
 
 }  // namespace shardproof::plan

@@ -50,6 +50,8 @@ extern const ScheduleGenerator pipedream_2bw_technique{
     .paper = "Narayanan et al. 2021b (Memory-Efficient Pipeline-Parallel DNN Training), section 3.1",
     .refusal = refusal,
     .generate = generate,
+    .runs = true,
+    .stale = workload::StaleProgram::Rule::double_buffered,
 };
 
 }  // namespace shardproof::plan

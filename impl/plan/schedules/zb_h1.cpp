@@ -18,6 +18,7 @@ extern const ScheduleGenerator zb_h1_technique{
     .paper = "Qi et al. 2024, section 3.1",
     .refusal = refusal,
     .generate = generate,
+    .runs = true,
 };
 
 }  // namespace shardproof::plan

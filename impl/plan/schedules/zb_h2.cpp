@@ -19,6 +19,7 @@ extern const ScheduleGenerator zb_h2_technique{
     .paper = "Qi et al. 2024, section 3.2",
     .refusal = refusal,
     .generate = generate,
+    .runs = true,
 };
 
 }  // namespace shardproof::plan

@@ -74,6 +74,7 @@ extern const ScheduleGenerator zb_v_technique{
     .refusal = refusal,
     .generate = generate,
     .chunks = 2,
+    .runs = true,
 };
 
 }  // namespace shardproof::plan

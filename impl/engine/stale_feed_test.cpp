@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training under schedules without a flush. That they equal their sequential programs, suites/cases/pipeline.json tests.
+#include "impl/engine/stale_feed.hpp"
+
+#include <gtest/gtest.h>
+
+#include "impl/engine/testing.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::engine {
+namespace {
+
+using plan::ActionKind;
+
+workload::Workload stale(const std::string& strategy, std::vector<std::string> settings = {}) {
+  settings.insert(settings.begin(), {"layers=4", "tied_head=false", "steps=6"});
+  return plan::with_program_keys(workload::load("tiny", settings), plan::parse_strategy(strategy));
+}
+
+TEST(StaleFeed, GoesFromUpdateToUpdateAndKnowsWhatIsReadLater) {
+  const std::string strategy = "pp3 schedule=pipedream";
+  const auto w = stale(strategy);
+  const auto plan = plan::make_plan(w, plan::parse_strategy(strategy));
+  const workload::Corpus corpus(w);
+  StaleFeed feed(plan, 0, [&](std::int64_t step) { return workload::batch(w, corpus, step); });
+  std::vector<std::size_t> counts;
+  while (!feed.has_ended()) {
+    const auto actions = feed.next_actions();
+    ASSERT_FALSE(actions.empty());
+    EXPECT_EQ(actions.back().kind, ActionKind::update);
+    counts.push_back(actions.size());
+    for (std::size_t k = 0; k < actions.size(); ++k) feed.done();
+  }
+  // Two forwards ahead, then F, B, U; the last two without an F.
+  EXPECT_EQ(counts, (std::vector<std::size_t>{5, 3, 3, 3, 2, 2}));
+  StaleFeed fresh(plan, 0, {});
+  EXPECT_EQ(fresh.version(2), 0);
+  EXPECT_EQ(fresh.version(5), 3);
+  EXPECT_TRUE(fresh.is_read(3));
+  EXPECT_FALSE(fresh.is_read(4));
+}
+
+TEST(StaleFeed, ReadsBatchesAheadOnce) {
+  const auto w = stale("pp2 schedule=pipedream");
+  const auto plan = plan::make_plan(w, plan::parse_strategy("pp2 schedule=pipedream"));
+  const workload::Corpus corpus(w);
+  std::vector<std::int64_t> asked;
+  StaleFeed feed(plan, 0, [&](std::int64_t step) {
+    asked.push_back(step);
+    return workload::batch(w, corpus, step);
+  });
+  EXPECT_EQ(feed.step_of(1).batch.step, 2);
+  EXPECT_EQ(feed.step_of(0).batch.step, 1);
+  EXPECT_EQ(feed.step_of(1).batch.step, 2);
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{1, 2}));
+}
+
+// A stage keeps its own versions; the last one, which reads the newest, keeps none.
+TEST(Trainer, KeepsThoseWeightsThatAreReadAndNoMore) {
+  const std::string strategy = "pp3 schedule=pipedream";
+  const auto w = stale(strategy, {"optimizer=sgd"});
+  const workload::Corpus corpus(w);
+  std::vector<std::int64_t> most(3), one(3);
+  testing::on_ranks(w, Track::exact, strategy, [&](testing::RankRun& run) {
+    const auto r = static_cast<std::size_t>(run.world.rank());
+    one[r] = run.device.memory().current(Category::parameter);
+    for (std::int64_t step = 1; step <= w.steps; ++step) run.trainer.step(workload::batch(w, corpus, step));
+    most[r] = run.device.memory().peak(Category::parameter);
+    EXPECT_EQ(run.device.memory().current(Category::parameter), one[r]);
+    run.trainer.losses();
+  });
+  for (std::size_t r = 0; r < 3; ++r) EXPECT_EQ(most[r], static_cast<std::int64_t>(3 - r) * one[r]) << r;
+}
+
+TEST(Trainer, AnUpdateThatWouldHaveToBeSkippedEndsTheRun) {
+  const std::string strategy = "pp2 schedule=pipedream";
+  const auto w = stale(strategy, {"loss_scale=1099511627776"});
+  const workload::Corpus corpus(w);
+  try {
+    testing::on_ranks(w, Track::exact, strategy,
+                      [&](testing::RankRun& run) { run.trainer.step(workload::batch(w, corpus, 1)); });
+    FAIL();
+  } catch (const NotSupported& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("is out of range, and pipedream cannot skip the step"), text.npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace shardproof::engine
