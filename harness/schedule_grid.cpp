@@ -25,7 +25,7 @@ std::string text_of(const plan::ScheduleShape& s) {
 std::string fault(const plan::ScheduleGenerator& generator, const plan::ScheduleShape& shape) {
   try {
     plan::Schedule schedule = generator.generate(shape);
-    const plan::ScheduleExtent extent{shape.stages(), shape.microbatches, shape.slices == 1 ? 0 : shape.slices};
+    const plan::ScheduleExtent extent = plan::extent_of(shape);
     const std::int64_t own = schedule.send_depth;
     for (const std::int64_t more : {0, 1, 3}) {
       schedule.send_depth = own + more;
@@ -57,8 +57,10 @@ std::vector<plan::ScheduleShape> special(std::int64_t p, std::int64_t m) {
       {.ranks = p, .microbatches = m, .replicas = {p}},
   };
   if (p > 1) {  // more ranks than the others at the first stage, and at the last
-    shapes.push_back({.ranks = p, .microbatches = m, .replicas = {p - 1, 1}});
-    shapes.push_back({.ranks = p, .microbatches = m, .replicas = {1, p - 1}});
+    for (const bool syncs : {false, true}) {
+      shapes.push_back({.ranks = p, .microbatches = m, .replicas = {p - 1, 1}, .vertical_sync = syncs});
+      shapes.push_back({.ranks = p, .microbatches = m, .replicas = {1, p - 1}, .vertical_sync = syncs});
+    }
   }
   return shapes;
 }

@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::int64_t most_actions = std::int64_t{1} << 22;
 constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 26;
-constexpr std::array<std::string_view, 4> rules = {"flushed", "stashed", "vertical_sync", "double_buffered"};
 
 /// "2,1" as numbers in [minimum, maximum]. Throws BadInput.
 template <class T>
@@ -42,7 +41,8 @@ std::vector<T> numbers(const std::string& option, const std::string& text, T min
 }  // namespace
 
 void ScheduleOptions::declare(Options& options) {
-  std::vector<std::string> names(rules.begin(), rules.end());
+  const auto rules = plan::weight_rule_names();
+  const std::vector<std::string> names(rules.begin(), rules.end());
   options.number("--ranks", ranks_, 1, most_actions, "Ranks of the pipeline")
       .number("--stages", stages_, 1, most_actions, "Stages instead: ranks times --chunks, or as many as --replicas")
       .number("--microbatches", microbatches_, 1, most_actions, "Parts of the batch; of pipedream: minibatches")
@@ -131,7 +131,7 @@ NamedSchedule ScheduleOptions::load(const std::string& name) const {
   const plan::ScheduleShape made = shape(generator);
   NamedSchedule result{.title = fmt::format("{} ({})", generator.name, generator.paper),
                        .schedule = plan::generate(generator, made),
-                       .extent = {made.stages(), made.microbatches, made.slices == 1 ? 0 : made.slices},
+                       .extent = plan::extent_of(made),
                        .generator = &generator,
                        .shape = made};
   if (depth_) result.schedule.send_depth = *depth_;
@@ -150,8 +150,7 @@ NamedSchedule ScheduleOptions::of_file(const std::string& path) const {
   result.schedule = parse_file(
       path, [&](std::string_view text) { return plan::parse_schedule(text, result.columns); }, most_bytes);
   result.schedule.send_depth = depth_.value_or(0);
-  for (std::size_t k = 0; k < rules.size(); ++k)
-    if (weights_ == rules[k]) result.schedule.weights = static_cast<plan::WeightRule>(k);
+  if (!weights_.empty()) result.schedule.weights = plan::weight_rule(weights_);
   result.extent = plan::extent_of(result.schedule);
   const auto least = [&](const char* option, const char* what, const std::optional<std::int64_t>& given,
                          std::int64_t& value) {
