@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 namespace shardproof::harness {
 
@@ -48,6 +49,31 @@ std::optional<Learning> learning(const workload::Workload& workload, std::span<c
     found.standard_error = std::sqrt(source.variance / static_cast<double>(found.tokens));
   }
   return found;
+}
+
+std::optional<LearningCost> learning_cost(const workload::Workload& workload, std::span<const engine::StepResult> stale,
+                                          std::span<const engine::StepResult> synchronous) {
+  const auto learned = learning(workload, synchronous);
+  if (!learned || !learning(workload, stale)) return std::nullopt;
+  LearningCost cost{.synchronous_mean = learned->mean};
+  std::deque<const engine::StepResult*> last;  // with a loss, as many as the mean is over
+  double sum = 0, tokens = 0;
+  const auto count = [&](const engine::StepResult& step, double sign) {
+    sum += sign * *step.loss * static_cast<double>(step.tokens), tokens += sign * static_cast<double>(step.tokens);
+  };
+  for (const engine::StepResult& step : stale) {
+    cost.tokens += step.tokens;
+    if (!step.loss) continue;
+    last.push_back(&step);
+    count(step, 1);
+    if (std::ssize(last) > learned->steps) {
+      count(*last.front(), -1);
+      last.pop_front();
+    }
+    if (!cost.tokens_to_reach && std::ssize(last) == learned->steps && sum <= learned->mean * tokens)
+      cost.tokens_to_reach = cost.tokens;
+  }
+  return cost;
 }
 
 }  // namespace shardproof::harness

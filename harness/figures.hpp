@@ -35,4 +35,15 @@ struct Learning {
 /// None if no step has a loss.
 std::optional<Learning> learning(const workload::Workload& workload, std::span<const engine::StepResult> steps);
 
+/// What old weights cost: a stale program beside the synchronous one on the same batches.
+struct LearningCost {
+  double synchronous_mean = 0;  ///< of the synchronous losses, as Learning::mean
+  std::int64_t tokens = 0;      ///< that each has seen
+  /// After which the stale losses' mean over as many steps first was no greater; none where it never was.
+  std::optional<std::int64_t> tokens_to_reach = {};
+};
+/// None where one of them has no loss.
+std::optional<LearningCost> learning_cost(const workload::Workload& workload, std::span<const engine::StepResult> stale,
+                                          std::span<const engine::StepResult> synchronous);
+
 }  // namespace shardproof::harness

@@ -203,5 +203,27 @@ TEST(Budget, WhatDoesNotFitIsRefusedBeforeItIsAllocated) {
   EXPECT_NE(refusal(&part, need).find("judging it another"), std::string::npos) << "the oracle needs memory too";
 }
 
+TEST(Figures, WhatOldWeightsCostIsSaidInTokens) {
+  const auto steps = [](const std::vector<double>& losses) {
+    std::vector<engine::StepResult> all;
+    for (const double loss : losses) {
+      all.emplace_back();
+      if (loss > 0) all.back().loss = loss;
+      all.back().tokens = loss > 0 ? 10 : 0;
+    }
+    return all;
+  };
+  const auto w = workload::load("tiny");
+  // Two of the synchronous steps have a loss, 3 and 2: their mean is 2.5.
+  const auto synchronous = steps({3, 0, 2});
+  const auto slow = learning_cost(w, steps({4, 3, 2.5, 2.5, 2}), synchronous).value();
+  EXPECT_DOUBLE_EQ(slow.synchronous_mean, 2.5);
+  EXPECT_EQ(slow.tokens, 50);
+  EXPECT_EQ(slow.tokens_to_reach, 40);
+  EXPECT_FALSE(learning_cost(w, steps({4, 3, 3}), synchronous)->tokens_to_reach);
+  EXPECT_FALSE(learning_cost(w, steps({0}), synchronous));
+  EXPECT_FALSE(learning_cost(w, steps({4}), steps({0})));
+}
+
 }  // namespace
 }  // namespace shardproof::harness

@@ -127,7 +127,8 @@ Counts predicted(const TrainingJob& job, const plan::Plan& plan, const std::vect
   std::int64_t tokens = 0;
   for (const auto& batch : batches) {
     tokens += batch.labels;
-    for (const auto& [key, step] : predict::traffic(job.workload, job.strategy, plan.pipeline.placement, job.track, batch.samples)) {
+    for (const auto& [key, step] :
+         predict::traffic(job.workload, job.strategy, plan.pipeline.placement, job.track, batch.samples)) {
       auto& sum = traffic[key];
       sum.calls += step.calls, sum.payload_bytes += step.payload_bytes, sum.wire_bytes += step.wire_bytes;
     }

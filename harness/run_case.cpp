@@ -2,6 +2,7 @@
 #include "harness/run_case.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -60,6 +61,18 @@ void add_figures(const TrainingJob& job, const Trained& trained, Record& record)
                              learned->mean, *learned->floor));
 }
 
+/// Of a stale program, what it costs in learning: the synchronous one is trained on the same batches.
+void add_learning_cost(const TrainingJob& job, const workload::Corpus& corpus, const Trained& trained, Record& record) {
+  TrainingJob synchronous{.workload = plan::with_program_keys(job.workload, plan::Strategy{}), .track = job.track};
+  const auto cost = learning_cost(job.workload, trained.steps, train(synchronous, corpus, {}).steps);
+  if (!cost) return;
+  record.figures.emplace_back("loss_mean_synchronous", cost->synchronous_mean);
+  record.figures.emplace_back("tokens_trained", static_cast<double>(cost->tokens));
+  record.figures.emplace_back("tokens_to_synchronous_loss", cost->tokens_to_reach
+                                                                ? static_cast<double>(*cost->tokens_to_reach)
+                                                                : std::numeric_limits<double>::quiet_NaN());
+}
+
 }  // namespace
 
 Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& corpus, Record& record,
@@ -96,6 +109,7 @@ Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& cor
   record.ledgers = trained.ledgers;
   record.forms = trained.forms;
   add_figures(job, trained, record);
+  if (record.contract == "STALE") add_learning_cost(job, corpus, trained, record);
   add_timing(job, trained, record.environment.cores, record);
   hold_to_forms(record);
   return trained;

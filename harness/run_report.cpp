@@ -149,6 +149,14 @@ std::string report(const Record& record, const workload::Workload& workload, con
     for (auto& row : timing(record)) rows.push_back(std::move(row));
     for (auto& row : twin(record)) rows.push_back(std::move(row));
     if (const auto learned = learning(workload, trained.steps)) rows.push_back(learning_row(*learned));
+    if (const double mean = figure_of(record, "loss_mean_synchronous"); !std::isnan(mean)) {
+      const double reached = figure_of(record, "tokens_to_synchronous_loss");
+      const std::string when =
+          std::isnan(reached) ? "not reached within" : fmt::format("reached after {:.0f} of", reached);
+      rows.push_back(
+          {"staleness", fmt::format("the synchronous program's mean at equal tokens is {:.4f}, {} {:.0f} tokens", mean,
+                                    when, figure_of(record, "tokens_trained"))});
+    }
   }
   if (!record.digest.empty()) rows.push_back({"digest", digest_text(record.digest, record.digest_steps)});
   std::string verdict =

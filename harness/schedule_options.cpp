@@ -2,7 +2,6 @@
 #include "harness/schedule_options.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <numeric>
 #include <type_traits>

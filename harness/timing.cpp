@@ -129,7 +129,7 @@ void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t pro
   const auto& strategy = job.strategy;
   if (strategy.pp == 1) return;
   if (const auto form = predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches,
-                                                    schedule_shape(strategy).chunks)) {
+                                                 schedule_shape(strategy).chunks)) {
     add.one("bubble_formula_fraction", predict::bubble_fraction(*form));
     add.one("bubble_formula_overhead", *form);
   }

@@ -176,7 +176,7 @@ class Sequential final : public Oracle {
   workload::Workload workload_;
   double scale_;
   Parameters<S> parameters_;
-  History<S> history_;  // of a stale program
+  History<S> history_;                  // of a stale program
   std::vector<std::string> trainable_;  // in the order of workload::parameters
   std::int64_t taken_ = 0;
 };

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "harness/predict/bubble.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <ranges>
@@ -13,7 +15,6 @@
 #include "harness/environment.hpp"
 #include "harness/job_options.hpp"
 #include "harness/options.hpp"
-#include "harness/predict/bubble.hpp"
 #include "harness/progress.hpp"
 #include "harness/run_case.hpp"
 #include "harness/signals.hpp"
@@ -128,7 +129,8 @@ ExitCode run(std::span<const std::string> args) {
   const Environment here = environment();
   const auto all = strategies(request);
   std::vector<std::vector<std::string>> rows = {{"schedule", "ranks", "stages", "microbatches", "bubble: form",
-                                                 "unit costs", "recorded costs", "wall", "in flight by rank", "weight copies"}};
+                                                 "unit costs", "recorded costs", "wall", "in flight by rank",
+                                                 "weight copies"}};
   std::vector<std::string> refused, apart;
   Progress progress;
   for (std::size_t k = 0; k < all.size(); ++k) {
@@ -140,17 +142,19 @@ ExitCode run(std::span<const std::string> args) {
       continue;
     }
     progress.show(fmt::format("[{}/{}] {}", k + 1, all.size(), plan::print(strategy)));
-    TrainingJob job{.workload = workload, .track = request.workload.track.value_or(Track::native), .strategy = strategy};
+    TrainingJob job{
+        .workload = workload, .track = request.workload.track.value_or(Track::native), .strategy = strategy};
     job.device_memory_bytes = request.workload.device_memory.value_or(MemoryLedger::unlimited);
     refuse_too_large(job, nullptr, here.memory_bytes);
-    Record record{.strategy = plan::print(strategy), .ranks = strategy.ranks(), .track = job.track, .environment = here};
+    Record record{
+        .strategy = plan::print(strategy), .ranks = strategy.ranks(), .track = job.track, .environment = here};
     run_case(job, false, corpus, record, {});
     rows.push_back(row_of(strategy, record));
-    for (const auto& one : disagreements(record))
-      apart.push_back(fmt::format("{}: {}", plan::print(strategy), one));
+    for (const auto& one : disagreements(record)) apart.push_back(fmt::format("{}: {}", plan::print(strategy), one));
   }
   progress.clear();
-  if (rows.size() == 1) throw NotSupported(fmt::format("no schedule can serve these shapes:\n{}", fmt::join(refused, "\n")));
+  if (rows.size() == 1)
+    throw NotSupported(fmt::format("no schedule can serve these shapes:\n{}", fmt::join(refused, "\n")));
   say(stdout, fmt::format("workload {}, {}, idle time of all ranks over all of their time\n\n{}", workload.name,
                           here.processor, table(rows)));
   if (!refused.empty()) say(stdout, fmt::format("\nrefused:\n{}\n", fmt::join(refused, "\n")));

@@ -48,8 +48,7 @@ TEST(Bubble, IsThatOfEverySchedule) {
           if (!form) continue;
           ++with;
           const auto line = plan::timeline(generator->generate(shape), costs);
-          ASSERT_NEAR(line.bubble_overhead(), *form, 1e-9)
-              << generator->name << " p " << p << " m " << m << " v " << v;
+          ASSERT_NEAR(line.bubble_overhead(), *form, 1e-9) << generator->name << " p " << p << " m " << m << " v " << v;
           ASSERT_NEAR(line.bubble_fraction(), bubble_fraction(*form), 1e-9);
         }
       }

@@ -12,9 +12,9 @@
 
 namespace shardproof::predict {
 
-/// What a rank holds of one stage. Norms, the biases behind a sum over slices, and position embeddings lie whole on each
-/// tensor rank; token embedding, position embedding and unused parameters on the first stage, final norm and head on the
-/// last.
+/// What a rank holds of one stage. Norms, the biases behind a sum over slices, and position embeddings lie whole on
+/// each tensor rank; token embedding, position embedding and unused parameters on the first stage, final norm and head
+/// on the last.
 struct Holding {
   plan::Range layers;
   bool is_first = true, is_last = true;  ///< stage
@@ -41,8 +41,8 @@ struct Count {
   Count& operator-=(const Count& other);
 };
 
-/// All that is held of these stages, which ascend. A block that two layers share, and a head tied to the embedding, count
-/// once.
+/// All that is held of these stages, which ascend. A block that two layers share, and a head tied to the embedding,
+/// count once.
 Count count(const workload::Workload& workload, std::span<const Holding> stages);
 Count count(const workload::Workload& workload, const Holding& stage);
 /// What its slices have of the block of one layer, and of the token embedding, wherever those lie.

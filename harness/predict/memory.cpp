@@ -88,8 +88,8 @@ std::int64_t kept_for_weights_bytes(const workload::Workload& workload, const Ho
   const std::int64_t block =
       (8 * w.h + 2 * stage.q + 2 * stage.k + 2 * stage.m) * bytes.activation + 4 * bytes.statistic;
   const std::int64_t head = (3 * w.h + stage.v) * bytes.activation + 2 * bytes.statistic;
-  return rows * ((stage.is_first ? w.h * bytes.activation : 0) + stage.layers.size() * block +
-                 (stage.is_last ? head : 0));
+  return rows *
+         ((stage.is_first ? w.h * bytes.activation : 0) + stage.layers.size() * block + (stage.is_last ? head : 0));
 }
 
 Memory memory(const workload::Workload& workload, const RoleBytes& bytes, std::int64_t samples,

@@ -73,7 +73,9 @@ RankForm rank_form(const workload::Workload& workload, const plan::Strategy& str
   form.microbatches_in_flight = flight.most_microbatches;
   const Count held = count(workload, form.stages);
   const plan::ScheduleIndex index(pipeline.schedule, plan::extent_of(pipeline.schedule));
-  const std::int64_t copies = pipeline.is_stale() ? plan::weight_versions(pipeline.schedule, index).most_kept.at(static_cast<std::size_t>(pp)) : 1;
+  const std::int64_t copies =
+      pipeline.is_stale() ? plan::weight_versions(pipeline.schedule, index).most_kept.at(static_cast<std::size_t>(pp))
+                          : 1;
   form.memory = {.parameter = (held.elements + (copies - 1) * held.trainable_elements) * bytes.parameter,
                  .gradient = held.trainable_elements * bytes.gradient,
                  .optimizer_state = held.trainable_elements * state_tensors(workload.optimizer) * bytes.state,

@@ -83,7 +83,8 @@ std::vector<Shared> shared(const workload::Workload& workload, const plan::Strat
     all.push_back(one);
   };
   for (std::int64_t s = 0; s <= last; ++s) {
-    add(std::ssize(placement.ranks_of(s)), false,
+    add(
+        std::ssize(placement.ranks_of(s)), false,
         [&](const Holding& slices) {
           Count own = count(workload, slices);
           if (ties && (s == 0 || s == last)) own -= count_token_embedding(workload, slices);
@@ -94,10 +95,12 @@ std::vector<Shared> shared(const workload::Workload& workload, const plan::Strat
         s);
   }
   if (ties)
-    add(holders_of(placement, 0, last), true,
+    add(
+        holders_of(placement, 0, last), true,
         [&](const Holding& slices) { return count_token_embedding(workload, slices); }, 0);
   if (has_block)
-    add(holders_of(placement, stage(w.first_site), stage(w.second_site)), true,
+    add(
+        holders_of(placement, stage(w.first_site), stage(w.second_site)), true,
         [&](const Holding& slices) { return count_block(workload, slices, w.second_site); }, 0);
   return all;
 }
@@ -138,12 +141,12 @@ TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& s
       if (layer == w.second_site) continue;
       const auto stage = [&](std::int64_t l) { return stage_of(workload, strategy, l); };
       const bool is_shared = w.second_site >= 0 && layer == w.first_site;
-      const std::int64_t copies =
-          dp * holders_of(placement, stage(layer), stage(is_shared ? w.second_site : layer));
+      const std::int64_t copies = dp * holders_of(placement, stage(layer), stage(is_shared ? w.second_site : layer));
       const auto block = "blocks." + std::to_string(w.owner(layer)) + ".attention.";
       for (const auto* map : {"key", "value"}) {
         const auto add = [&](const std::string& name, std::int64_t elements) {
-          if (!is_frozen(workload, block + map + name)) shared.times += copies, shared.bytes += copies * elements * scalar;
+          if (!is_frozen(workload, block + map + name))
+            shared.times += copies, shared.bytes += copies * elements * scalar;
         };
         add(".weight", w.k * w.h);
         add(".bias", w.k);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's way through a schedule without a flush: the batches that are under way, and which version of its weights each
-// forward reads.
+// A rank's way through a schedule without a flush: the batches that are under way, and which version of its weights
+// each forward reads.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ class StaleFeed {
   const plan::Plan& plan_;
   const std::int64_t pp_;
   const std::function<workload::Batch(std::int64_t step)> batches_;
-  std::map<std::int64_t, std::int64_t> read_by_forward_;   // by microbatch
-  std::map<std::int64_t, std::size_t> last_reader_;        // by version: place among the actions
+  std::map<std::int64_t, std::int64_t> read_by_forward_;  // by microbatch
+  std::map<std::int64_t, std::size_t> last_reader_;       // by version: place among the actions
   std::size_t at_ = 0;
   std::deque<Step> steps_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training under schedules without a flush. That they equal their sequential programs, suites/cases/pipeline.json tests.
+// Training under schedules without a flush. That they equal their sequential programs, suites/cases/pipeline.json
+// tests.
 #include "impl/engine/stale_feed.hpp"
 
 #include <gtest/gtest.h>

@@ -331,7 +331,8 @@ double Trainer::Impl::total_loss(const WideTotal& loss, comm::Communicator& all,
 
 void Trainer::Impl::observe_scalars() {
   last.norm = global_norm(observers, "observe");
-  const double total = total_loss(*stale->steps().at(static_cast<std::size_t>(last.step - 1)).loss, observers, "observe");
+  const double total =
+      total_loss(*stale->steps().at(static_cast<std::size_t>(last.step - 1)).loss, observers, "observe");
   show(Observed::norm, last.norm);
   show(Observed::clip, last.clip_factor);
   if (last.tokens == 0) return;

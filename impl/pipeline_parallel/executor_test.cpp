@@ -75,7 +75,9 @@ std::vector<std::vector<double>> run(const plan::Schedule& schedule, std::int64_
     EXPECT_EQ(done, actions.size());
     for (const auto& action : actions)
       EXPECT_EQ(std::ranges::count(program.updates, std::pair{action.stage, action.microbatch}),
-                action.kind == plan::ActionKind::update ? 1 : std::ranges::count(actions, Action{action.stage, plan::ActionKind::update, action.microbatch}));
+                action.kind == plan::ActionKind::update
+                    ? 1
+                    : std::ranges::count(actions, Action{action.stage, plan::ActionKind::update, action.microbatch}));
     out[static_cast<std::size_t>(world.rank())] = program.out;
   });
   return out;

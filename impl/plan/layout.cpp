@@ -133,7 +133,7 @@ std::vector<Range> stage_layers(const workload::Workload& w, const Strategy& s) 
   for (std::int64_t k = 0; k < count; ++k) {
     const std::int64_t begin = stages.empty() ? 0 : stages.back().end;
     stages.push_back(std::ssize(s.layers) != count ? part_of(w.layers, count, k)
-                                      : Range{begin, begin + s.layers[static_cast<std::size_t>(k)]});
+                                                   : Range{begin, begin + s.layers[static_cast<std::size_t>(k)]});
   }
   return stages;
 }

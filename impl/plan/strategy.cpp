@@ -212,7 +212,8 @@ workload::Workload with_program_keys(workload::Workload workload, const Strategy
   if (strategy.clip) workload.clip = *strategy.clip;
   workload.stale = {};
   workload.stale.rule = schedule_generator(strategy.schedule).stale;
-  if (workload.stale && strategy.vertical_sync == "on") workload.stale.rule = workload::StaleProgram::Rule::vertical_sync;
+  if (workload.stale && strategy.vertical_sync == "on")
+    workload.stale.rule = workload::StaleProgram::Rule::vertical_sync;
   if (workload.stale)
     for (const Range& layers : stage_layers(workload, strategy)) workload.stale.stage_layers.push_back(layers.size());
   return workload;

@@ -22,10 +22,12 @@ std::string refusal(std::string_view text, const Settings& settings = {}, std::o
 }
 
 TEST(StrategyRefusals, AShapeThatTheScheduleCannotServe) {
-  EXPECT_EQ(refusal("pp3 schedule=dualpipe microbatches=6"),
-            "schedule=dualpipe: ranks 3: it needs an even number, as 4; the nearest legal strategy is pp3 microbatches=6");
-  EXPECT_EQ(refusal("pp2 schedule=gpipe chunks=3"),
-            "chunks=3: schedule=gpipe: chunks 3: a rank holds 1 stage; the nearest legal strategy is pp2 schedule=gpipe");
+  EXPECT_EQ(
+      refusal("pp3 schedule=dualpipe microbatches=6"),
+      "schedule=dualpipe: ranks 3: it needs an even number, as 4; the nearest legal strategy is pp3 microbatches=6");
+  EXPECT_EQ(
+      refusal("pp2 schedule=gpipe chunks=3"),
+      "chunks=3: schedule=gpipe: chunks 3: a rank holds 1 stage; the nearest legal strategy is pp2 schedule=gpipe");
   EXPECT_EQ(refusal("pp2 schedule=interleaved chunks=1"),
             "chunks=1: schedule=interleaved: chunks 1: a rank holds at least 2 stages, chunks 2; with one it is "
             "one_f_one_b; the nearest legal strategy is pp2 schedule=interleaved");

@@ -34,16 +34,12 @@ std::vector<std::string> optimizer_names() {
 
 std::string_view without_data_group(const Strategy& s) { return s.dp == 1 ? "with dp1" : ""; }
 std::string_view without_stages(const Strategy& s) { return s.pp == 1 ? "with pp1" : ""; }
-std::string_view without_boundary(const Strategy& s) {
-  return s.pp == 1 ? "with pp1" : s.tp == 1 ? "with tp1" : "";
-}
+std::string_view without_boundary(const Strategy& s) { return s.pp == 1 ? "with pp1" : s.tp == 1 ? "with tp1" : ""; }
 std::string_view without_order(const Strategy& s) {
   return (s.dp > 1) + (s.pp > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
 }
 
-bool is_stale(const Strategy& s) {
-  return schedule_generator(s.schedule).stale != workload::StaleProgram::Rule::none;
-}
+bool is_stale(const Strategy& s) { return schedule_generator(s.schedule).stale != workload::StaleProgram::Rule::none; }
 
 /// Of a schedule whose stages update by themselves, what needs all of them at once.
 std::string wrong_stale(const Strategy& s, const workload::Workload& given) {
@@ -64,7 +60,9 @@ std::string wrong_stale(const Strategy& s, const workload::Workload& given) {
   return "";
 }
 
-std::string_view without_versions(const Strategy& s) { return s.schedule == "pipedream" ? "" : "without schedule=pipedream"; }
+std::string_view without_versions(const Strategy& s) {
+  return s.schedule == "pipedream" ? "" : "without schedule=pipedream";
+}
 
 /// As if the chunks were the schedule's own: those are refused by themselves.
 std::string wrong_shape(const Strategy& s, const workload::Workload& w) {

@@ -217,8 +217,7 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
     EXPECT_EQ(keys[k].standard, standards[k]);
     EXPECT_EQ(keys[k].program, keys[k].name == "optimizer" || keys[k].name == "clip") << keys[k].name;
   }
-  EXPECT_EQ(keys[4].values,
-            "schedule=naive | gpipe | one_f_one_b | interleaved | zb_h1 | zb_h2 | zb_v | dualpipe");
+  EXPECT_EQ(keys[4].values, "schedule=naive | gpipe | one_f_one_b | interleaved | zb_h1 | zb_h2 | zb_v | dualpipe");
   EXPECT_EQ(keys[8].values, "boundary=whole | scattered");
   EXPECT_EQ(keys[9].values, "attention=stored | tiled");
   EXPECT_EQ(keys[11].values, "optimizer=sgd | momentum | adam | adamw");

@@ -5,8 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include <thread>
-
 #include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
