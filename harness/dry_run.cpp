@@ -144,7 +144,7 @@ std::pair<std::string, Row> described(const RunCase& one, std::int64_t machine_b
 
   std::int64_t wire_bytes = 0;
   for (const auto& [axis, bytes] : axes) wire_bytes += bytes;
-  summary.push_back(std::to_string(predict::count(job.workload, forms.most.holding).elements));
+  summary.push_back(std::to_string(predict::count(job.workload, forms.most.stages).elements));
   summary.push_back(print_bytes(forms.most.memory.total()));
   summary.push_back(print_bytes(wire_bytes));
   summary.push_back(bubble ? fmt::format("{:.1f} %", 100 * predict::bubble_fraction(*bubble)) : "-");

@@ -487,8 +487,8 @@ TEST(Judge, AnotherRuleOfWeightVersionsFails) {
   using enum workload::StaleProgram::Rule;
   EXPECT_EQ(judged({stashed, {1, 1, 1}}).verdict, Verdict::pass);
   const Judgement vertical = judged({vertical_sync, {1, 1, 1}}), late = judged({stashed, {1, 1, 1, 0}}),
-                  early = judged({stashed, {2, 1}}), none = judged({});
-  for (const Judgement* wrong : {&vertical, &late, &early, &none}) {
+                  early = judged({stashed, {2, 1}}), plain = judged({});
+  for (const Judgement* wrong : {&vertical, &late, &early, &plain}) {
     EXPECT_EQ(wrong->verdict, Verdict::fail);
     ASSERT_TRUE(wrong->divergence);
     EXPECT_EQ(wrong->divergence->step, wrong == &early ? 3 : 2);

@@ -61,6 +61,10 @@ plan::Strategy draw_strategy(Draw& draw, const workload::Workload& w, std::int64
     s.optimizer = names[static_cast<std::size_t>(draw.from(0, std::ssize(names) - 1))];
   }
   if (draw.one_in(4)) s.clip = draw.one_in(2) ? 0.01 : 1000;
+  if (plan::schedule_generator(s.schedule).stale != workload::StaleProgram::Rule::none) {
+    s.clip = 0;
+    if (s.schedule == "pipedream") s.microbatches = 1, s.vertical_sync = draw.one_in(2) ? "on" : "off";
+  }
   return s;
 }
 

@@ -25,6 +25,8 @@ bool plain(const ScheduleCase& at) {
 }
 bool full(const ScheduleCase& at) { return at.shape.microbatches >= at.shape.ranks; }
 bool steady(const ScheduleCase& at) { return at.shape.microbatches >= 2 * at.shape.ranks; }
+/// Of whole sequences.
+bool whole_and_steady(const ScheduleCase& at) { return at.shape.slices == 1 && steady(at); }
 bool in_groups(const ScheduleCase& at) { return at.shape.microbatches % at.shape.ranks == 0; }
 bool equal_costs(const ScheduleCase& at) {
   return at.costs.forward == at.costs.backward_input && at.costs.forward == at.costs.backward_weight;
@@ -57,10 +59,10 @@ Value h2_time(const ScheduleCase& at) {
   return where(zero_bubble(at), (ranks(at) - 1) * (c.forward + c.backward_input - 2 * c.backward_weight));
 }
 Value h1_activations(const ScheduleCase& at) {
-  return where(steady(at), ranks(at) - place(at) + place(at) * at.after_input);
+  return where(whole_and_steady(at), ranks(at) - place(at) + place(at) * at.after_input);
 }
 Value h2_activations(const ScheduleCase& at) {
-  return where(steady(at), 2 * (ranks(at) - place(at)) - 1 + 2 * place(at) * at.after_input);
+  return where(whole_and_steady(at), 2 * (ranks(at) - place(at)) - 1 + 2 * place(at) * at.after_input);
 }
 Value v_bubble(const ScheduleCase& at) { return where(zero_bubble(at) && equal_costs(at), 0); }
 Value v_activations(const ScheduleCase& at) { return where(steady(at) && at.after_input == 1, 2 * ranks(at)); }

@@ -18,7 +18,8 @@ inline std::int64_t pick(std::mt19937& random, std::initializer_list<std::int64_
   return *(of.begin() + static_cast<std::ptrdiff_t>(random() % of.size()));
 }
 
-/// A legal one: stages without layers, more tensor ranks than heads, more microbatches than samples, any mesh order.
+/// A legal one with a flush: stages without layers, more tensor ranks than heads, more microbatches than samples, any
+/// mesh order.
 inline plan::Strategy random_strategy(std::mt19937& random, const workload::Workload& workload) {
   plan::Strategy s;
   s.pp = pick(random, {1, 2, 3, 4, 5});
@@ -32,7 +33,8 @@ inline plan::Strategy random_strategy(std::mt19937& random, const workload::Work
   std::vector<std::string> legal;
   for (const auto* generator : plan::schedules()) {
     s.schedule = generator->name;
-    if (generator->runs && generator->refusal(plan::schedule_shape(s)).empty()) legal.push_back(s.schedule);
+    const bool flushes = generator->stale == workload::StaleProgram::Rule::none;
+    if (flushes && generator->refusal(plan::schedule_shape(s)).empty()) legal.push_back(s.schedule);
   }
   s.schedule = legal[random() % legal.size()];
   if (s.schedule == "interleaved" && random() % 2 == 0) s.chunks = 3;

@@ -22,9 +22,9 @@ std::string refusal(std::string_view text, const Settings& settings = {}, std::o
 }
 
 TEST(StrategyRefusals, AShapeThatTheScheduleCannotServe) {
-  EXPECT_EQ(
-      refusal("pp3 schedule=dualpipe microbatches=6"),
-      "schedule=dualpipe: ranks 3: it needs an even number, as 4; the nearest legal strategy is pp3 microbatches=6");
+  EXPECT_EQ(refusal("pp3 schedule=dualpipe microbatches=6"),
+            "schedule=dualpipe: ranks 3: it needs an even number, as 4, and at least two microbatches a rank, as 8; "
+            "the nearest legal strategy is pp3 microbatches=6");
   EXPECT_EQ(
       refusal("pp2 schedule=gpipe chunks=3"),
       "chunks=3: schedule=gpipe: chunks 3: a rank holds 1 stage; the nearest legal strategy is pp2 schedule=gpipe");

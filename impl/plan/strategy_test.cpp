@@ -124,9 +124,7 @@ TEST(Strategy, WrongFormsAreRefused) {
   EXPECT_EQ(refusal("dp=1"), "\"dp=1\": dp is written as in \"dp2\"");
   EXPECT_EQ(refusal("microbatches4"), "\"microbatches4\": microbatches is written as in \"microbatches=2\"");
   EXPECT_EQ(refusal("layers"), "\"layers\": layers is written as in \"layers=3,2,2\"");
-  EXPECT_EQ(refusal("pp2 schedule=pipedream"),
-            "\"schedule=pipedream\": pipedream is a plan so far (the command schedule): no strategy carries it out");
-  EXPECT_EQ(refusal("schedule"), "\"schedule\": schedule is written as in \"schedule=dualpipe\"");
+  EXPECT_EQ(refusal("schedule"), "\"schedule\": schedule is written as in \"schedule=pipedream_2bw\"");
   EXPECT_EQ(refusal("clip"), "\"clip\": clip is written as in \"clip=1\"");
   EXPECT_EQ(refusal(""), "the strategy is empty: one device is \"dp1\"");
   for (const char* text : {"dp",
@@ -204,6 +202,7 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
                                               "order=pp,dp,tp",
                                               "schedule=naive",
                                               "chunks=the schedule's",
+                                              "vertical_sync=off",
                                               "microbatches=1",
                                               "layers=balanced",
                                               "boundary=whole",
@@ -215,12 +214,15 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
   ASSERT_EQ(keys.size(), standards.size());
   for (std::size_t k = 0; k < keys.size(); ++k) {
     EXPECT_EQ(keys[k].standard, standards[k]);
-    EXPECT_EQ(keys[k].program, keys[k].name == "optimizer" || keys[k].name == "clip") << keys[k].name;
+    EXPECT_EQ(keys[k].program, keys[k].name == "optimizer" || keys[k].name == "clip" || keys[k].name == "vertical_sync")
+        << keys[k].name;
   }
-  EXPECT_EQ(keys[4].values, "schedule=naive | gpipe | one_f_one_b | interleaved | zb_h1 | zb_h2 | zb_v | dualpipe");
-  EXPECT_EQ(keys[8].values, "boundary=whole | scattered");
-  EXPECT_EQ(keys[9].values, "attention=stored | tiled");
-  EXPECT_EQ(keys[11].values, "optimizer=sgd | momentum | adam | adamw");
+  EXPECT_EQ(keys[4].values,
+            "schedule=naive | gpipe | one_f_one_b | interleaved | zb_h1 | zb_h2 | zb_v | dualpipe | pipedream | "
+            "pipedream_2bw");
+  EXPECT_EQ(keys[9].values, "boundary=whole | scattered");
+  EXPECT_EQ(keys[10].values, "attention=stored | tiled");
+  EXPECT_EQ(keys[12].values, "optimizer=sgd | momentum | adam | adamw");
 }
 
 TEST(Strategy, OneScheduleHasOneText) {
