@@ -190,7 +190,7 @@ ScheduleShape schedule_shape(const Strategy& strategy, std::int64_t steps) {
           .microbatches = strategy.microbatches * (is_stale ? steps : 1),
           .chunks = strategy.chunks > 0 ? strategy.chunks : generator.chunks,
           .microbatches_per_update = groups ? strategy.microbatches : 0,
-          .vertical_sync = strategy.vertical_sync == "on"};
+          .vertical_sync = strategy.schedule == "pipedream" && strategy.vertical_sync == "on"};
 }
 
 Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks) { return Parser(ranks).parse(text); }

@@ -36,6 +36,31 @@ TEST(StrategyRefusals, AShapeThatTheScheduleCannotServe) {
   EXPECT_EQ(refusal("pp2 schedule=interleaved chunks=3 layers=0,1,0,0,1,0", {"layers=2"}), "legal");
 }
 
+// What refuses one key must not hide that another one is illegal too.
+TEST(StrategyRefusals, TheNearestLegalStrategyIsLegal) {
+  for (const bool tied : {true, false}) {
+    const auto w =
+        workload::load("tiny", std::vector<std::string>{"layers=4", tied ? "tied_head=true" : "tied_head=false"});
+    for (const auto* generator : schedules())
+      for (const std::int64_t chunks : {0, 1, 2, 3})
+        for (const std::int64_t pp : {1, 3, 4})
+          for (const std::int64_t microbatches : {1, 2, 8})
+            for (const std::string sync : {"off", "on"})
+              for (const double clip : {0.0, 1.0}) {
+                const Strategy s{.pp = pp,
+                                 .schedule = std::string(generator->name),
+                                 .chunks = chunks == generator->chunks ? 0 : chunks,
+                                 .vertical_sync = sync,
+                                 .microbatches = microbatches,
+                                 .layers = {1, 0, 3},
+                                 .boundary = "scattered",
+                                 .clip = clip};
+                const Strategy nearest = nearest_legal(s, w);
+                EXPECT_TRUE(refusals(nearest, w).empty()) << print(s) << " gives " << print(nearest);
+              }
+  }
+}
+
 TEST(StrategyRefusals, WhatHasNoEffect) {
   EXPECT_EQ(refusal("schedule=gpipe"), "schedule=gpipe has no effect with pp1; the nearest legal strategy is dp1");
   EXPECT_EQ(refusal("dp2 schedule=gpipe microbatches=3"),
