@@ -78,8 +78,15 @@ Strategy with_ranks(const Strategy& s, std::int64_t ranks, const KeyRow* free) {
 Strategy nearest(Strategy s, const Workload* workload, Ranks ranks, const KeyRow* free = nullptr) {
   if (ranks) require_count(*ranks);
   if (ranks && s.ranks() != *ranks) s = with_ranks(s, *ranks, free);
-  for (const KeyRow& row : strategy_table())
-    if (!reason(row, s, workload).empty()) set_standard(row, s);
+  // A key at its default may make another one illegal: layers that kept a shared block on one stage.
+  for (bool changes = true; changes;) {
+    changes = false;
+    for (const KeyRow& row : strategy_table()) {
+      if (reason(row, s, workload).empty()) continue;
+      set_standard(row, s);
+      changes = true;
+    }
+  }
   return s;
 }
 

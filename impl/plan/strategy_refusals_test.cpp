@@ -40,19 +40,22 @@ TEST(StrategyRefusals, AShapeThatTheScheduleCannotServe) {
 TEST(StrategyRefusals, TheNearestLegalStrategyIsLegal) {
   for (const bool tied : {true, false}) {
     const auto w =
-        workload::load("tiny", std::vector<std::string>{"layers=4", tied ? "tied_head=true" : "tied_head=false"});
+        workload::load("tiny", std::vector<std::string>{"layers=4", tied ? "tied_head=true" : "tied_head=false",
+                                                        tied ? "shared_block=" : "shared_block=0,2"});
     for (const auto* generator : schedules())
       for (const std::int64_t chunks : {0, 1, 2, 3})
         for (const std::int64_t pp : {1, 3, 4})
           for (const std::int64_t microbatches : {1, 2, 8})
             for (const std::string sync : {"off", "on"})
               for (const double clip : {0.0, 1.0}) {
+                std::vector<std::int64_t> layers(static_cast<std::size_t>(pp * std::max<std::int64_t>(chunks, 1)), 0);
+                layers.front() = 3, layers.back() += 1;  // the shared block lies on one stage
                 const Strategy s{.pp = pp,
                                  .schedule = std::string(generator->name),
                                  .chunks = chunks == generator->chunks ? 0 : chunks,
                                  .vertical_sync = sync,
                                  .microbatches = microbatches,
-                                 .layers = {1, 0, 3},
+                                 .layers = layers,
                                  .boundary = "scattered",
                                  .clip = clip};
                 const Strategy nearest = nearest_legal(s, w);
