@@ -2,6 +2,7 @@
 #include "harness/budget.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,13 @@ std::int64_t bytes_of_all_ranks(const TrainingJob& job) {
   return bytes;
 }
 
+/// In so many steps every rank has one: those of a stage may take steps in turn.
+std::int64_t steps_of_a_turn(const TrainingJob& job) {
+  std::int64_t steps = 1;
+  for (const std::int64_t ranks : job.strategy.replicas) steps = std::lcm(steps, ranks);
+  return steps;
+}
+
 }  // namespace
 
 void require_threads(const plan::Strategy& strategy) {
@@ -71,13 +79,19 @@ double oracle_seconds(const workload::Workload& workload, Track track, std::int6
   return track == Track::exact ? multiply_adds / exact_rate : multiply_adds / double_rate + multiply_adds / float_rate;
 }
 
+std::int64_t judged_steps(const TrainingJob& job) {
+  const std::int64_t turn = steps_of_a_turn(job);
+  return std::min((3 + turn - 1) / turn * turn, job.workload.steps);
+}
+
 JudgedPart judged_part(const TrainingJob& job, double seconds_allowed) {
-  JudgedPart part{job, std::min(judged_steps, job.workload.steps), "full"};
+  JudgedPart part{job, judged_steps(job), "full"};
   const std::int64_t samples = largest_batch(job.workload),
                      few = std::max<std::int64_t>(job.strategy.dp * job.strategy.microbatches, 2);
   if (oracle_seconds(job.workload, job.track, samples, part.steps) <= seconds_allowed) return part;
   part.job.workload.batch = std::min(samples, few);
-  if (oracle_seconds(job.workload, job.track, part.job.workload.batch, part.steps) > seconds_allowed) part.steps = 1;
+  if (oracle_seconds(job.workload, job.track, part.job.workload.batch, part.steps) > seconds_allowed)
+    part.steps = steps_of_a_turn(job);
   part.job.workload.steps = part.steps;
   part.text = fmt::format("batch={} (of {}), {}", part.job.workload.batch, samples, counted(part.steps, "step"));
   return part;

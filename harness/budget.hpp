@@ -35,14 +35,16 @@ struct JudgedPart {
   bool full() const { return text == "full"; }
 };
 
-inline constexpr std::int64_t judged_steps = 3;
+/// 3, more where ranks that take steps in turn need them to have one each; at most the workload's.
+std::int64_t judged_steps(const TrainingJob& job);
 inline constexpr double oracle_seconds_allowed = 20;
 
 /// Estimated from multiply-adds.
 double oracle_seconds(const workload::Workload& workload, Track track, std::int64_t samples, std::int64_t steps);
 
-/// The first min(3, steps) steps; where the oracle's estimated time exceeds what is allowed, with batches of
-/// max(dp x microbatches, 2) samples; where that still exceeds it, one step of those.
+/// The first judged_steps(); where the oracle's estimated time exceeds what is allowed, with batches of
+/// max(dp x microbatches, 2) samples; where that still exceeds it, one step of those (with ranks that take steps in
+/// turn, one of each).
 JudgedPart judged_part(const TrainingJob& job, double seconds_allowed = oracle_seconds_allowed);
 
 Footprint footprint(const TrainingJob& job, const JudgedPart* judged);

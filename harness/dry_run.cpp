@@ -89,7 +89,7 @@ using Axes = std::map<std::string, std::int64_t>;
 Axes traffic_bytes(const TrainingJob& job, const plan::Pipeline& pipeline) {
   Axes axes;
   for (const auto& [key, traffic] :
-       predict::traffic(job.workload, job.strategy, pipeline.placement, job.track, largest_batch(job.workload)))
+       predict::traffic(job.workload, job.strategy, pipeline, job.track, largest_batch(job.workload)))
     axes[key.axis] += traffic.wire_bytes;
   return axes;
 }

@@ -14,6 +14,7 @@
 #include "harness/judge_expectation.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
+#include "reference/stale.hpp"
 
 namespace shardproof::harness {
 
@@ -75,18 +76,24 @@ struct Judge::Impl {
   }
 
   /// What a step shows, in the order in which it is judged.
-  std::vector<ObservableKey> order(bool overflow) const {
+  std::vector<ObservableKey> order(std::int64_t step, bool overflow) const {
     std::vector<ObservableKey> keys = {{Observed::skipped, "skipped"}};
+    const auto is_shown = [&](const workload::Parameter& p) {
+      return reference::steps_of_update(workload, p.name, step) > 0;
+    };
     if (!overflow) {
       keys.emplace_back(Observed::loss, "loss");
       for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
-        if (p->trainable) keys.emplace_back(Observed::gradient, p->name);
+        if (p->trainable && is_shown(*p)) keys.emplace_back(Observed::gradient, p->name);
       }
       keys.emplace_back(Observed::norm, "norm");
       keys.emplace_back(Observed::clip, "clip");
     }
-    for (const auto& p : parameters) keys.emplace_back(Observed::parameter, p.name);
     for (const auto& p : parameters) {
+      if (is_shown(p)) keys.emplace_back(Observed::parameter, p.name);
+    }
+    for (const auto& p : parameters) {
+      if (!is_shown(p)) continue;
       for (auto& state : state_names(workload, p)) keys.emplace_back(Observed::state, std::move(state));
     }
     return keys;
@@ -104,7 +111,7 @@ struct Judge::Impl {
   bool well_formed(std::int64_t step, const std::vector<Observable>& candidate, const ObservableIndex& shown) {
     const auto skipped = shown.find({Observed::skipped, "skipped"});
     if (skipped == shown.end()) return fail(step, {Observed::skipped, "skipped"}, "missing");
-    const auto keys = order(scalar_of(*skipped->second) == 1);
+    const auto keys = order(step, scalar_of(*skipped->second) == 1);
     for (const auto& key : keys) {
       if (!shown.contains(key)) return fail(step, key, "missing");
     }
@@ -142,7 +149,7 @@ struct Judge::Impl {
     }
     if (track != Track::exact) expectation.update(batch.step, shown);
     const auto oracle = index_of(observables);
-    for (const auto& key : order(scalar_of(skipped) == 1)) {
+    for (const auto& key : order(batch.step, scalar_of(skipped) == 1)) {
       const Observable &c = *shown.at(key), &o = *oracle.at(key);
       if (c.dims != o.dims) return fail(batch.step, key, c.dims == Dims{0} ? "null" : "not null");  // a loss
       const Comparison result = expectation.compare(c, o);
@@ -154,7 +161,7 @@ struct Judge::Impl {
         worst_name = fmt::format("step {}: {}", batch.step, described(key));
       }
     }
-    note(shown);
+    note(batch.step, shown);
     expectation.advance(shown);
     return true;
   }
@@ -212,9 +219,12 @@ struct Judge::Impl {
   }
 
   /// What this step shows, and how many elements it had to compare.
-  void note(const ObservableIndex& shown) {
+  void note(std::int64_t step, const ObservableIndex& shown) {
     const double skipped = scalar_of(*shown.at({Observed::skipped, "skipped"}));
-    for (const auto& p : parameters) required += p.elements() * (p.trainable && skipped != 1 ? 2 : 1);
+    for (const auto& p : parameters) {
+      if (reference::steps_of_update(workload, p.name, step) == 0) continue;
+      required += p.elements() * (p.trainable && skipped != 1 ? 2 : 1);
+    }
     const auto saw = [&](Shown s) { seen.at(static_cast<std::size_t>(s)) = true; };
     if (skipped == 1) saw(Shown::overflow), ++overflowed;
     if (skipped == 2) saw(Shown::no_label);

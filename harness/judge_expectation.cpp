@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "harness/judge_update.hpp"
 #include "harness/signals.hpp"
+#include "reference/stale.hpp"
 
 namespace shardproof::harness {
 
@@ -75,6 +77,7 @@ bool Expectation::step(const workload::Batch& batch) {
     return true;
   }
   batch_ = batch;
+  labels_[batch.step] = batch.label_count;
   draws_ = 0;
   error_.clear();
   for (const auto& [key, values] : before_) oracle_->set(key.first, key.second, values);
@@ -85,12 +88,12 @@ bool Expectation::step(const workload::Batch& batch) {
 
 bool Expectation::draw() {
   stop_if_interrupted();
-  for (const auto& [key, values] : before_) {
-    const std::int64_t draw = key.first == Observed::parameter ? draws_ : 0;
-    rough_->set(key.first, key.second, moved_by_an_ulp(values, key.second, draw, batch_.step));
-  }
-  ++draws_;
-  const auto shown = rough_->step(batch_);
+  for (const auto& [key, values] : before_)
+    rough_->set(key.first, key.second, std::vector<float>(values.begin(), values.end()));
+  const std::int64_t draw = draws_++;
+  const auto shown = rough_->step(batch_, [&](const std::string& name, const Values& values) {
+    return moved_by_an_ulp(as_doubles(values), name, draw, batch_.step);
+  });
   const auto rough = index_of(shown);
   for (const auto& o : observables_) {
     if (of_update(o)) continue;
@@ -138,17 +141,21 @@ void Expectation::bound_by_yardstick() {
 
 void Expectation::update(std::int64_t step, const ObservableIndex& candidate) {
   stop_if_interrupted();
-  if (scalar_of(*candidate.at({Observed::skipped, "skipped"})) != 0) return expect_no_change(step);
+  const bool is_finite = scalar_of(*candidate.at({Observed::skipped, "skipped"})) != 1;
   const Precision& precision = precision_of(track_);
-  const double clip = scalar_of(*candidate.at({Observed::clip, "clip"}));
-  std::vector<Values> gradients;
-  ++taken_;
+  const double clip = is_finite ? scalar_of(*candidate.at({Observed::clip, "clip"})) : 1;
+  std::map<std::string, Values> gradients;
   for (const auto& p : parameters_) {
+    if (reference::steps_of_update(workload_, p.name, step) == 0) continue;
+    if (!is_finite || labels_of_update(p, step) == 0) {
+      expect_no_change(step, p);
+      continue;
+    }
     const auto states = state_names(workload_, p);
     std::vector<double> gradient;
     if (p.trainable) {
       gradient = as_doubles(candidate.at({Observed::gradient, p.name})->values);
-      gradients.emplace_back(gradient);
+      gradients.emplace(p.name, gradient);
     }
     UpdateInput input;
     input.parameter = before_.at({Observed::parameter, p.name});
@@ -157,29 +164,38 @@ void Expectation::update(std::int64_t step, const ObservableIndex& candidate) {
     if (states.size() > 1) input.second = before_.at({Observed::state, states[1]});
     input.clip_factor = clip;
     input.learning_rate = workload::learning_rate(workload_, step);
-    input.taken = taken_;
+    input.taken = ++taken_[p.name];
     auto bounds = update_bounds(workload_, p, input, precision.unit + 0x1p-53, precision.tiny);
     bounds_[{Observed::parameter, p.name}] = std::move(bounds.parameter);
     if (!states.empty()) bounds_[{Observed::state, states[0]}] = std::move(bounds.first);
     if (states.size() > 1) bounds_[{Observed::state, states[1]}] = std::move(bounds.second);
   }
   for (const auto& [key, values] : before_) updater_->set(key.first, key.second, values);
-  for (auto& o : updater_->update(step, gradients, clip)) observables_.push_back(std::move(o));
+  std::set<ObservableKey> kept;
+  for (const auto& o : observables_) kept.insert({o.kind, o.name});
+  for (auto& o : updater_->update(step, gradients, clip))
+    if (!kept.contains({o.kind, o.name})) observables_.push_back(std::move(o));
 }
 
-void Expectation::expect_no_change(std::int64_t step) {
-  for (const auto& p : parameters_) {
-    std::vector<ObservableKey> keys = {{Observed::parameter, p.name}};
-    for (const auto& state : state_names(workload_, p)) keys.emplace_back(Observed::state, state);
-    for (const auto& key : keys) {
-      observables_.push_back({step, key.first, key.second, p.dims, before_.at(key)});
-      bounds_[key] = {0};
-    }
+std::int64_t Expectation::labels_of_update(const Parameter& parameter, std::int64_t step) const {
+  std::int64_t labels = 0;
+  for (std::int64_t k = step; k > step - reference::steps_of_update(workload_, parameter.name, step); --k)
+    labels += labels_.at(k);
+  return labels;
+}
+
+void Expectation::expect_no_change(std::int64_t step, const Parameter& p) {
+  std::vector<ObservableKey> keys = {{Observed::parameter, p.name}};
+  for (const auto& state : state_names(workload_, p)) keys.emplace_back(Observed::state, state);
+  for (const auto& key : keys) {
+    observables_.push_back({step, key.first, key.second, p.dims, before_.at(key)});
+    bounds_[key] = {0};
   }
 }
 
 void Expectation::advance(const ObservableIndex& candidate) {
-  for (auto& [key, values] : before_) values = as_doubles(candidate.at(key)->values);
+  for (auto& [key, values] : before_)
+    if (const auto shown = candidate.find(key); shown != candidate.end()) values = as_doubles(shown->second->values);
 }
 
 Comparison Expectation::compare(const Observable& candidate, const Observable& oracle) {

@@ -62,14 +62,17 @@ class Expectation {
  private:
   bool draw();
   void bound_by_yardstick();
-  void expect_no_change(std::int64_t step);
+  void expect_no_change(std::int64_t step, const workload::Parameter& parameter);
+  /// Of the steps that the update of the parameter at the end of this one is of; 0: there is none.
+  std::int64_t labels_of_update(const workload::Parameter& parameter, std::int64_t step) const;
 
   workload::Workload workload_;
   Track track_;
   std::vector<workload::Parameter> parameters_;
   std::unique_ptr<reference::Oracle> oracle_, rough_, updater_;  // the last two: not in exact
   std::map<ObservableKey, std::vector<double>> before_;          // the candidate's parameters and state; not in exact
-  std::int64_t taken_ = 0;                                       // updates
+  std::map<std::string, std::int64_t> taken_;                    // updates, by parameter
+  std::map<std::int64_t, std::int64_t> labels_;                  // by step
   workload::Batch batch_;
   std::vector<Observable> observables_;
   std::int64_t draws_ = 0;                 // of this step

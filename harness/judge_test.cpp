@@ -495,5 +495,36 @@ TEST(Judge, AnotherRuleOfWeightVersionsFails) {
   }
 }
 
+// Replicas are part of the program: who takes which step, and of how many an update is.
+TEST(Judge, OtherReplicasFail) {
+  for (const Track track : {Track::exact, Track::f64}) {
+    const auto strategy = plan::parse_strategy("pp3 schedule=pipedream replicas=1,2,1");
+    TrainingJob job;
+    job.workload = plan::with_program_keys(
+        workload::load("tiny", std::vector<std::string>{"layers=3", "tied_head=false", "steps=6", "learning_rate=0.1",
+                                                        "optimizer=momentum", "valid_labels=3,0,0,0,0,0,0,0,5"}),
+        strategy);
+    job.track = track;
+    job.strategy = strategy;
+    const workload::Corpus corpus(job.workload);
+    const plan::Plan plan = plan::make_plan(job.workload, strategy);
+    const auto judged = [&](const std::vector<std::int64_t>& replicas) {
+      workload::Workload told = job.workload;
+      told.stale.replicas = replicas;
+      Judge judge(told, track, {.steps = 6, .plan = &plan});
+      train(job, corpus,
+            {.observed_steps = 6,
+             .observe = [&](const workload::Batch& batch, const engine::Observation& seen) { judge.step(batch, seen); },
+             .step = {}});
+      return judge.finish();
+    };
+    const Judgement right = judged({1, 2, 1});
+    EXPECT_EQ(right.verdict, Verdict::pass) << right.reason;
+    EXPECT_EQ(judged({}).verdict, Verdict::fail);
+    EXPECT_EQ(judged({2, 1, 1}).verdict, Verdict::fail);
+    EXPECT_EQ(judged({1, 1, 2}).verdict, Verdict::fail);
+  }
+}
+
 }  // namespace
 }  // namespace shardproof::harness

@@ -3,6 +3,7 @@
 #include "harness/judge_update.hpp"
 
 #include <cmath>
+#include <map>
 #include <random>
 #include <string>
 
@@ -41,7 +42,7 @@ Worst worst_of(const std::string& optimizer, bool subnormal = false) {
   Worst worst;
   for (std::int64_t step = 1; step <= 4; ++step) {
     const double clip = step % 2 == 0 ? 0.3 : 1;
-    std::vector<Values> gradients, rough_gradients;
+    std::map<std::string, Values> gradients, rough_gradients;
     std::vector<UpdateInput> inputs;
     std::vector<std::vector<double>> kept;
     kept.reserve(400);
@@ -71,8 +72,8 @@ Worst worst_of(const std::string& optimizer, bool subnormal = false) {
         set(Observed::state, p.name + ".second_moment", input.second);
       }
       inputs.push_back(input);
-      gradients.emplace_back(std::vector<double>(input.gradient.begin(), input.gradient.end()));
-      rough_gradients.emplace_back(std::vector<float>(input.gradient.begin(), input.gradient.end()));
+      gradients.emplace(p.name, std::vector<double>(input.gradient.begin(), input.gradient.end()));
+      rough_gradients.emplace(p.name, std::vector<float>(input.gradient.begin(), input.gradient.end()));
     }
     const auto fine_result = fine->update(step, gradients, clip),
                rough_result = rough->update(step, rough_gradients, clip);

@@ -103,32 +103,35 @@ Counts predicted(const TrainingJob& job, const plan::Plan& plan, const std::vect
   const auto ranks = plan.mesh.ranks();
   Counts counts;
   for (std::int64_t r = 0; r < ranks; ++r) {
-    const auto rank_of = [&](std::int64_t samples) {
-      return predict::rank_form(job.workload, job.strategy, plan.pipeline, static_cast<Rank>(r), bytes, samples);
+    const auto rank_of = [&](std::size_t step) {
+      return predict::rank_form(job.workload, job.strategy, plan.pipeline, static_cast<Rank>(r), bytes,
+                                batches[step].samples, static_cast<std::int64_t>(step) + 1);
     };
     const auto add = [&](const std::string& name, std::int64_t value) {
       counts.emplace_back(prefix(static_cast<std::size_t>(r), static_cast<std::size_t>(ranks)) + name, value);
     };
-    const auto form = rank_of(batches.front().samples);
+    const auto form = rank_of(0);
     add(peak_name(Category::parameter), form.memory.parameter);
     add(peak_name(Category::gradient), form.memory.gradient);
     add(peak_name(Category::optimizer_state), form.memory.optimizer_state);
-    for (const auto& saved : form.saved) add(saved_name(saved.part), saved.bytes);
-    if (ranks > 1) add("microbatches_in_flight_peak", form.microbatches_in_flight);
     double model = 0, hardware = 0;
-    for (const auto& batch : batches) {
-      const auto flops = rank_of(batch.samples).flops;
-      model += flops.total(), hardware += flops.hardware(job.track);
+    std::vector<predict::PartBytes> saved;  // of the rank's first microbatch
+    for (std::size_t step = 0; step < batches.size(); ++step) {
+      const auto of_step = rank_of(step);
+      model += of_step.flops.total(), hardware += of_step.flops.hardware(job.track);
+      if (saved.empty()) saved = of_step.saved;
     }
+    for (const auto& part : saved) add(saved_name(part.part), part.bytes);
+    if (ranks > 1) add("microbatches_in_flight_peak", form.microbatches_in_flight);
     add("flops_model", static_cast<std::int64_t>(model));
     add("flops_hardware", static_cast<std::int64_t>(hardware));
   }
   predict::TrafficTable traffic;
   std::int64_t tokens = 0;
-  for (const auto& batch : batches) {
-    tokens += batch.labels;
-    for (const auto& [key, step] :
-         predict::traffic(job.workload, job.strategy, plan.pipeline.placement, job.track, batch.samples)) {
+  for (std::size_t k = 0; k < batches.size(); ++k) {
+    tokens += batches[k].labels;
+    for (const auto& [key, step] : predict::traffic(job.workload, job.strategy, plan.pipeline, job.track,
+                                                    batches[k].samples, static_cast<std::int64_t>(k) + 1)) {
       auto& sum = traffic[key];
       sum.calls += step.calls, sum.payload_bytes += step.payload_bytes, sum.wire_bytes += step.wire_bytes;
     }

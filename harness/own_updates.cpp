@@ -47,7 +47,7 @@ void OwnUpdates::update(std::int64_t step, const Tensors& gradients, double clip
   clip_error_ = std::max(clip_error_, clip_error);
   const auto t = static_cast<double>(taken_);
   const double u = other_orders * t * (precision_.unit + 0x1p-53), tiny = other_orders * t * precision_.tiny;
-  std::vector<Values> values;
+  std::map<std::string, Values> values;
   for (const auto& p : parameters_) {
     oracle_->set(Observed::parameter, p.name, before_.at(p.name));
     UpdateInput input;
@@ -55,7 +55,7 @@ void OwnUpdates::update(std::int64_t step, const Tensors& gradients, double clip
     const auto states = state_names(workload_, p);
     if (p.trainable) {
       input.gradient = gradients.at(p.name);
-      values.emplace_back(gradients.at(p.name));
+      values.emplace(p.name, gradients.at(p.name));
     }
     if (!states.empty()) input.first = magnitudes_.at({Observed::state, states[0]});
     if (states.size() > 1) input.second = magnitudes_.at({Observed::state, states[1]});

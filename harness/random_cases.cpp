@@ -64,6 +64,11 @@ plan::Strategy draw_strategy(Draw& draw, const workload::Workload& w, std::int64
   if (plan::schedule_generator(s.schedule).stale != workload::StaleProgram::Rule::none) {
     s.clip = 0;
     if (s.schedule == "pipedream") s.microbatches = 1, s.vertical_sync = draw.one_in(2) ? "on" : "off";
+    if (s.schedule == "pipedream" && draw.one_in(2)) {
+      for (std::int64_t stage = 0; stage < s.pp; ++stage) s.replicas.push_back(draw.one_in(2) ? 1 : w.steps);
+      if (s.ranks() > most_ranks) s.dp = s.tp = 1;
+      if (s.ranks() > most_ranks) s.replicas.clear();
+    }
   }
   return s;
 }

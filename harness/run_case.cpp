@@ -100,12 +100,10 @@ Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& cor
   };
   TrainingJob recorded = job;
   recorded.record_spans = true;
-  Trained trained =
-      train(recorded, corpus,
-            {.observed_steps = std::min(judged_steps, job.workload.steps), .observe = observe, .step = on_step});
+  Trained trained = train(recorded, corpus, {.observed_steps = judged_steps(job), .observe = observe, .step = on_step});
   if (judge) apply(judge->finish(), record);
   record.digest = digest.finish();
-  record.digest_steps = std::min(judged_steps, std::ssize(trained.steps));
+  record.digest_steps = std::min(judged_steps(job), std::ssize(trained.steps));
   record.ledgers = trained.ledgers;
   record.forms = trained.forms;
   add_figures(job, trained, record);

@@ -78,7 +78,8 @@ TrainingJob twin_of(const TrainingJob& job) {
   auto& s = twin.strategy;  // what says how one rank computes stays
   s.dp = s.pp = s.tp = 1;
   s.order = one_rank.order, s.schedule = one_rank.schedule, s.chunks = one_rank.chunks, s.layers = one_rank.layers,
-  s.boundary = one_rank.boundary, s.sync = one_rank.sync;
+  s.vertical_sync = one_rank.vertical_sync, s.replicas = one_rank.replicas, s.boundary = one_rank.boundary,
+  s.sync = one_rank.sync;
   return twin;
 }
 

@@ -62,10 +62,16 @@ class Sequential final : public Oracle {
     }
   }
 
-  std::vector<Observable> step(const workload::Batch& batch) override {
+  std::vector<Observable> step(const workload::Batch& batch, const Replace& replace) override {
     Arithmetic<S> arithmetic;
     if (workload_.stale) history_.begin(batch.step, parameters_);
+    std::map<std::string, Array<S>> replaced;
     for (auto& [name, parameter] : parameters_) {
+      if (replace) {
+        replaced[name] = parameter.value;
+        parameter.value =
+            array_of<S>(replace(name, parameter.value.values()), parameter.value.rows(), parameter.value.columns());
+      }
       for (const S value : parameter.value.values()) arithmetic.checked(value);
       parameter.gradient = Array<Sum<S>>(parameter.value.rows(), parameter.value.columns());
     }
@@ -74,9 +80,13 @@ class Sequential final : public Oracle {
     for (std::int64_t b = 0; b < batch.size(); ++b) {
       train_sample(arithmetic, workload_, batch, b, scale_ / labels, parameters_, losses);
     }
+    for (auto& [name, value] : replaced) parameters_.at(name).value = std::move(value);
     if (workload_.stale) history_.end(batch.step, parameters_);
+    keep_part(batch);
     Gradients<S> gradients;
-    for (const auto& name : trainable_) gradients.emplace_back(name, arithmetic.finish(parameters_.at(name).gradient));
+    for (const auto& name : trainable_) {
+      if (is_updated(name, batch.step)) gradients.emplace_back(name, arithmetic.finish(gradient_sum(name, batch.step)));
+    }
 
     // A non-finite gradient makes the norm non-finite.
     const double norm = std::sqrt(sum_of_squares(gradients)) / scale_;
@@ -84,7 +94,11 @@ class Sequential final : public Oracle {
                          : batch.label_count == 0                      ? no_label
                                                                        : taken;
     const double clip = workload_.clip > 0 ? std::min(1.0, workload_.clip / (norm + 1e-6)) : 1.0;
-    if (skipped == taken) apply(batch.step, gradients, clip);
+    if (skipped != non_finite) {
+      Gradients<S> labelled = gradients;
+      std::erase_if(labelled, [&](const auto& gradient) { return labels_of_update(gradient.first, batch.step) == 0; });
+      apply(batch.step, labelled, clip);
+    }
 
     std::vector<Observable> out;
     if (skipped == taken) out.push_back(scalar(batch.step, Observed::loss, sum_of(losses) / labels));
@@ -101,15 +115,15 @@ class Sequential final : public Oracle {
     return out;
   }
 
-  std::vector<Observable> update(std::int64_t step, const std::vector<Values>& values, double clip_factor) override {
-    if (values.size() != trainable_.size()) {
-      throw InternalError("oracle: " + std::to_string(values.size()) + " gradients for " +
-                          std::to_string(trainable_.size()) + " trainable parameters");
-    }
+  std::vector<Observable> update(std::int64_t step, const std::map<std::string, Values>& values,
+                                 double clip_factor) override {
     Gradients<S> gradients;
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      const auto& value = parameters_.at(trainable_[k]).value;
-      gradients.emplace_back(trainable_[k], array_of<S>(values[k], value.rows(), value.columns()));
+    for (const auto& [name, gradient] : values) {
+      const auto parameter = parameters_.find(name);
+      if (parameter == parameters_.end() || !parameter->second.info.trainable)
+        throw InternalError("oracle: a gradient of " + name + ", which is no trainable parameter");
+      const auto& value = parameter->second.value;
+      gradients.emplace_back(name, array_of<S>(gradient, value.rows(), value.columns()));
     }
     apply(step, gradients, clip_factor);
     std::vector<Observable> out;
@@ -153,18 +167,47 @@ class Sequential final : public Oracle {
     return {{".first_moment", &parameter.first}, {".second_moment", &parameter.second}};
   }
 
+  bool is_updated(std::string_view name, std::int64_t step) const { return steps_of_update(workload_, name, step) > 0; }
+
+  /// What the step adds to its updates.
+  void keep_part(const workload::Batch& batch) {
+    Part& part = parts_[batch.step];
+    part.labels = batch.label_count;
+    for (const auto& name : trainable_) part.gradients[name] = std::move(parameters_.at(name).gradient);
+    std::int64_t longest = 1;
+    for (const std::int64_t steps : workload_.stale.replicas) longest = std::max(longest, steps);
+    std::erase_if(parts_, [&](const auto& old) { return old.first <= batch.step - longest; });
+  }
+  std::int64_t labels_of_update(std::string_view name, std::int64_t step) const {
+    std::int64_t labels = 0;
+    for (std::int64_t k = step; k > step - steps_of_update(workload_, name, step); --k) labels += parts_.at(k).labels;
+    return labels;
+  }
+  Array<Sum<S>> gradient_sum(const std::string& name, std::int64_t step) const {
+    const std::int64_t steps = steps_of_update(workload_, name, step);
+    Array<Sum<S>> sum = parts_.at(step - steps + 1).gradients.at(name);
+    for (std::int64_t k = step - steps + 2; k <= step; ++k) {
+      const auto& term = parts_.at(k).gradients.at(name);
+      for (std::int64_t i = 0; i < sum.rows(); ++i) {
+        for (std::int64_t j = 0; j < sum.columns(); ++j) sum[i][j] += term[i][j];
+      }
+    }
+    return sum;
+  }
+
   void apply(std::int64_t step, const Gradients<S>& gradients, double clip_factor) {
-    ++taken_;
     Arithmetic<S> arithmetic;  // an overflow here shows in the parameters: the next step finds it there
-    const Update update{workload::learning_rate(workload_, step), taken_, scale_, clip_factor};
     for (const auto& [name, gradient] : gradients) {
-      optimize(arithmetic, workload_, update, gradient, parameters_.at(name));
+      auto& parameter = parameters_.at(name);
+      const Update update{workload::learning_rate(workload_, step), ++parameter.taken, scale_, clip_factor};
+      optimize(arithmetic, workload_, update, gradient, parameter);
     }
   }
 
   /// Appends parameters and state, and puts all in the order of the digest.
   void observe(std::int64_t step, std::vector<Observable>& out) {
     for (auto& [name, parameter] : parameters_) {
+      if (!is_updated(name, step)) continue;
       out.push_back({step, Observed::parameter, name, parameter.info.dims, parameter.value.values()});
       for (const auto& [suffix, state] : states(parameter)) {
         out.push_back({step, Observed::state, name + suffix, parameter.info.dims, state->values()});
@@ -178,7 +221,11 @@ class Sequential final : public Oracle {
   Parameters<S> parameters_;
   History<S> history_;                  // of a stale program
   std::vector<std::string> trainable_;  // in the order of workload::parameters
-  std::int64_t taken_ = 0;
+  struct Part {
+    std::map<std::string, Array<Sum<S>>, std::less<>> gradients;
+    std::int64_t labels = 0;
+  };
+  std::map<std::int64_t, Part> parts_;  // by step: those that an update may still be of
 };
 
 }  // namespace

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/core/observable.hpp"
@@ -13,19 +16,24 @@
 
 namespace shardproof::reference {
 
+/// What a step reads in place of a parameter's values: for measures of rounding.
+using Replace = std::function<Values(const std::string& parameter, const Values& values)>;
+
 /// One training run. Steps count from 1.
 class Oracle {
  public:
   virtual ~Oracle() = default;
 
   /// Trains on the batch (whose step number it takes) and returns the step's observables: loss, gradients, norm, clip,
-  /// skipped, parameters and state after the update (ARITHMETIC.md, section 12), names in the order of the digest.
-  virtual std::vector<Observable> step(const workload::Batch& batch) = 0;
+  /// skipped, parameters and state after the update (ARITHMETIC.md, section 12), names in the order of the digest. A
+  /// step may be made anew, with other values (set); of a stale program, before the next one.
+  virtual std::vector<Observable> step(const workload::Batch& batch, const Replace& replace = {}) = 0;
 
-  /// The update alone, as step() would make it from these: parameters, state and steps taken so far are the oracle's;
-  /// raw gradients (in the order of workload::parameters, frozen ones left out) and clip factor are the caller's.
-  /// Returns parameters and state after it. For judging an optimizer apart from the gradients it was given.
-  virtual std::vector<Observable> update(std::int64_t step, const std::vector<Values>& gradients,
+  /// The update alone, as step() would make it from these: parameters, state and updates so far are the oracle's; raw
+  /// gradients and clip factor are the caller's. What has no gradient stays as it is. Returns the step's parameters and
+  /// state after it. For judging an optimizer apart from the gradients it was given. Throws InternalError for the name
+  /// of no trainable parameter.
+  virtual std::vector<Observable> update(std::int64_t step, const std::map<std::string, Values>& gradients,
                                          double clip_factor) = 0;
 
   /// Replaces a parameter's or a state's values (its name as in observables). Throws InternalError for an unknown name

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
+#include "reference/parameters.hpp"
 #include "reference/testing/observed.hpp"
 #include "reference/testing/workloads.hpp"
 
@@ -295,9 +296,9 @@ TEST(Oracle, UpdateRepeatsTheStep) {
       const auto whole = make_oracle(w, track), half = make_oracle(w, track);
       for (std::int64_t t = 1; t <= 3; ++t) {
         auto out = whole->step(batch_of(w, t));
-        std::vector<Values> gradients;
+        std::map<std::string, Values> gradients;
         for (const auto& info : workload::parameters(w)) {
-          if (info.trainable) gradients.push_back(find(out, Observed::gradient, info.name).values);
+          if (info.trainable) gradients[info.name] = find(out, Observed::gradient, info.name).values;
         }
         const auto updated = half->update(t, gradients, number(out, Observed::clip));
         std::erase_if(out, [](const Observable& o) { return o.kind < Observed::parameter; });
@@ -320,7 +321,31 @@ TEST(Oracle, SetReplacesParametersAndState) {
   EXPECT_THROW(a->set(Observed::gradient, "final_norm.bias", std::vector<double>(6)), InternalError);
   EXPECT_THROW(a->set(Observed::parameter, "final_norm.bias", std::vector<double>(7)), InternalError);
   EXPECT_THROW(a->set(Observed::parameter, "final_norm.bias", std::vector<float>(6)), InternalError);
-  EXPECT_THROW(a->update(1, {}, 1), InternalError);
+  EXPECT_THROW(a->update(1, {{"final_norm", std::vector<double>(6)}}, 1), InternalError);
+}
+
+// The step's gradients are those of what it reads; its update is of what it has.
+TEST(Oracle, AStepMayReadOtherValues) {
+  const auto w = small({"optimizer=sgd", "learning_rate=1"});
+  const auto a = make_oracle(w, Track::f64), b = make_oracle(w, Track::f64);
+  const auto moved = [](const std::string& name, const Values& values) -> Values {
+    auto result = as_doubles(values);
+    for (double& x : result) x += name == "final_norm.bias" ? 0.5 : 0;
+    return result;
+  };
+  const auto read = a->step(batch_of(w, 1), moved);
+  b->set(Observed::parameter, "final_norm.bias",
+         moved("final_norm.bias", initial_parameters<double>(w).at("final_norm.bias").value.values()));
+  const auto had = b->step(batch_of(w, 1));
+  for (const auto& o : read) {
+    if (o.kind == Observed::gradient) {
+      EXPECT_EQ(o.values, find(had, Observed::gradient, o.name).values) << o.name;
+    }
+  }
+  const auto before = initial_parameters<double>(w).at("final_norm.bias").value.values();
+  const auto gradient = as_doubles(find(read, Observed::gradient, "final_norm.bias").values);
+  const auto after = as_doubles(find(read, Observed::parameter, "final_norm.bias").values);
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], before[i] - gradient[i]);
 }
 
 TEST(Oracle, RefusesAnIllegalWorkload) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -16,6 +17,7 @@ struct Parameter {
   Array<S> value;
   Array<Sum<S>> gradient;
   Array<Real<S>> first, second;  ///< optimizer state: momentum or the two moments
+  std::int64_t taken = 0;        ///< updates so far
 };
 
 /// By name.

@@ -19,6 +19,17 @@ std::int64_t stage_of_layer(const workload::StaleProgram& program, std::int64_t 
   return stage;
 }
 
+std::int64_t replicas(const workload::StaleProgram& program, std::int64_t stage) {
+  return program.replicas.empty() ? 1 : program.replicas.at(static_cast<std::size_t>(stage));
+}
+
+/// Versions of the stage that step t is behind the one of its own update.
+std::int64_t updates_behind(const workload::StaleProgram& program, std::int64_t stage) {
+  std::int64_t ranks = 0;
+  for (std::int64_t s = stage; s < stages(program); ++s) ranks += replicas(program, s);
+  return (ranks - 1) / replicas(program, stage);
+}
+
 }  // namespace
 
 std::int64_t stage_of(const workload::Workload& workload, std::string_view parameter) {
@@ -38,16 +49,27 @@ std::int64_t stage_of(const workload::Workload& workload, std::string_view param
   return stage;
 }
 
+std::int64_t steps_per_update(const workload::StaleProgram& program, std::int64_t stage) {
+  return program.rule == Rule::stashed || program.rule == Rule::vertical_sync ? replicas(program, stage) : 1;
+}
+
 std::int64_t version_read(const workload::StaleProgram& program, std::int64_t stage, std::int64_t step) {
-  const std::int64_t n = stages(program);
-  std::int64_t version = step - 1;
+  const auto stashed = [&](std::int64_t s) {
+    return std::max<std::int64_t>((step - 1) / replicas(program, s) - updates_behind(program, s), 0);
+  };
   switch (program.rule) {
     case Rule::none: break;
-    case Rule::stashed: version -= n - 1 - stage; break;
-    case Rule::vertical_sync: version -= n - 1; break;
-    case Rule::double_buffered: version -= 1; break;
+    case Rule::stashed: return stashed(stage);
+    case Rule::vertical_sync: return stashed(0) * replicas(program, 0) / replicas(program, stage);
+    case Rule::double_buffered: return std::max<std::int64_t>(step - 2, 0);
   }
-  return std::max<std::int64_t>(version, 0);
+  return step - 1;
+}
+
+std::int64_t steps_of_update(const workload::Workload& workload, std::string_view parameter, std::int64_t step) {
+  if (!workload.stale) return 1;
+  const std::int64_t steps = steps_per_update(workload.stale, stage_of(workload, parameter));
+  return step % steps == 0 ? steps : 0;
 }
 
 template <class S>
@@ -56,9 +78,10 @@ void History<S>::begin(std::int64_t step, Parameters<S>& parameters) {
   for (const auto& [name, parameter] : parameters) newest[name] = parameter.value;
   std::int64_t oldest = step;
   for (auto& [name, parameter] : parameters) {
-    const auto version = version_read(workload_.stale, stage_of(workload_, name), step);
-    parameter.value = versions_.at(version).at(name);
-    oldest = std::min(oldest, version);
+    const auto stage = stage_of(workload_, name);
+    const auto steps = version_read(workload_.stale, stage, step) * steps_per_update(workload_.stale, stage);
+    parameter.value = versions_.at(steps).at(name);
+    oldest = std::min(oldest, steps);
   }
   std::erase_if(versions_, [&](const auto& version) { return version.first < oldest; });
 }

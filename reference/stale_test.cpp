@@ -54,6 +54,33 @@ TEST(Stale, VersionsAreThoseOfThePapers) {
   EXPECT_EQ(of(doubled, 6), (V{4, 4, 4}));
 }
 
+// Ranks 2,1,1: the first stage goes forward with ceil(4/2) = 2 minibatches a rank (ibid., section 3.2), so that it
+// reads what one update of two minibatches has not yet made; the others are as without replicas.
+TEST(Stale, RanksOfAStageTakeStepsInTurn) {
+  const StaleProgram stashed{Rule::stashed, {1, 1, 1}, {2, 1, 1}}, vertical{Rule::vertical_sync, {1, 1, 1}, {4, 2, 1}};
+  const auto of = [](const StaleProgram& program, std::int64_t stage) {
+    std::vector<std::int64_t> versions;
+    for (std::int64_t step = 1; step <= 9; ++step) versions.push_back(version_read(program, stage, step));
+    return versions;
+  };
+  using V = std::vector<std::int64_t>;
+  EXPECT_EQ(of(stashed, 0), (V{0, 0, 0, 0, 1, 1, 2, 2, 3}));
+  EXPECT_EQ(of(stashed, 1), (V{0, 0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(of(stashed, 2), (V{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  // Seven ranks: stage 0 is one update of four behind; the others read the weights of as many minibatches.
+  EXPECT_EQ(of(vertical, 0), (V{0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(of(vertical, 1), (V{0, 0, 0, 0, 0, 0, 0, 0, 2}));
+  EXPECT_EQ(of(vertical, 2), (V{0, 0, 0, 0, 0, 0, 0, 0, 4}));
+
+  Workload w = stale(Rule::stashed, {1, 1, 1});
+  w.stale = stashed;
+  EXPECT_EQ(steps_of_update(w, "blocks.0.norm1.bias", 3), 0);
+  EXPECT_EQ(steps_of_update(w, "blocks.0.norm1.bias", 4), 2);
+  EXPECT_EQ(steps_of_update(w, "head.weight", 3), 1);
+  w.stale = {};
+  EXPECT_EQ(steps_of_update(w, "head.weight", 3), 1);
+}
+
 TEST(Stale, ParametersLieOnTheirStages) {
   Workload w = stale(Rule::stashed, {0, 2, 1});
   EXPECT_EQ(stage_of(w, "token_embedding.weight"), 0);
@@ -82,7 +109,12 @@ TEST(Stale, EveryRuleAndEveryCutIsAnotherProgram) {
     digests.insert(digest_of(run(stale(rule, {1, 1, 1}), 5)));
   digests.insert(digest_of(run(stale(Rule::stashed, {2, 1}), 5)));
   digests.insert(digest_of(run(stale(Rule::stashed, {1, 2}), 5)));
-  EXPECT_EQ(digests.size(), 5u);
+  for (const std::vector<std::int64_t>& replicas : {std::vector<std::int64_t>{2, 1, 1}, {1, 2, 1}, {2, 2, 2}}) {
+    Workload w = stale(Rule::stashed, {1, 1, 1});
+    w.stale.replicas = replicas;
+    digests.insert(digest_of(run(w, 4)));
+  }
+  EXPECT_EQ(digests.size(), 8u);
 }
 
 // The program written once more with the oracle of section 8: gradients where weights are mixed by hand, updates where
@@ -108,11 +140,8 @@ TEST(Stale, IsGradientsOfMixedVersionsAndUpdatesOfTheNewest) {
       std::map<std::string, Values> gradients;
       for (const auto& o : mixed->step(batch))
         if (o.kind == Observed::gradient) gradients[o.name] = o.values;
-      std::vector<Values> in_order;
-      for (const auto& p : workload::parameters(plain))
-        if (p.trainable) in_order.push_back(gradients.at(p.name));
       auto& made = versions.emplace_back();
-      for (const auto& o : updated->update(t, in_order, 1))
+      for (const auto& o : updated->update(t, gradients, 1))
         if (o.kind == Observed::parameter) made[o.name] = o.values;
       for (const auto& o : oracle->step(batch)) {
         if (o.kind == Observed::gradient) {
@@ -122,6 +151,54 @@ TEST(Stale, IsGradientsOfMixedVersionsAndUpdatesOfTheNewest) {
           EXPECT_EQ(o.values, made.at(o.name)) << optimizer << " " << t;
         }
       }
+    }
+  }
+}
+
+// One stage on two ranks, written once more with the oracle of section 8: a sum of two gradients at the same weights,
+// the rate of the second step, and a shown step of two; where one minibatch has no label the other's gradient is the
+// update.
+TEST(Stale, AnUpdateIsTheSumOfItsRanksGradients) {
+  for (const std::string labels : {"4", "0,0,4,4"}) {
+    Workload w = stale(Rule::stashed, {3},
+                       {"optimizer=momentum", "learning_rate_schedule=linear", "batch=2", "valid_labels=" + labels});
+    Workload plain = w;
+    plain.stale = {};
+    w.stale.replicas = {2};
+    const workload::Corpus corpus(w);
+    const auto oracle = make_oracle(w, Track::f64), at = make_oracle(plain, Track::f64),
+               updated = make_oracle(plain, Track::f64);
+    std::vector<std::map<std::string, Values>> versions(1);
+    for (const auto& [name, parameter] : initial_parameters<double>(plain))
+      versions[0][name] = parameter.value.values();
+    for (std::int64_t t = 2; t <= 6; t += 2) {
+      const auto read = static_cast<std::size_t>(std::max<std::int64_t>(t / 2 - 1, 0));
+      std::map<std::string, Values> sum;
+      for (const std::int64_t step : {t - 1, t}) {
+        for (const auto& [name, values] : versions[read]) at->set(Observed::parameter, name, values);
+        for (const auto& o : at->step(workload::batch(w, corpus, step))) {
+          if (o.kind != Observed::gradient) continue;
+          auto total = as_doubles(o.values);
+          if (step == t)
+            for (std::size_t i = 0; i < total.size(); ++i) total[i] += as_doubles(sum.at(o.name))[i];
+          sum[o.name] = std::move(total);
+        }
+      }
+      auto& made = versions.emplace_back();
+      for (const auto& o : updated->update(t, sum, 1))
+        if (o.kind == Observed::parameter) made[o.name] = o.values;
+      for (const auto& o : oracle->step(workload::batch(w, corpus, t - 1)))
+        EXPECT_FALSE(o.kind == Observed::gradient || o.kind == Observed::parameter || o.kind == Observed::state);
+      std::size_t tensors = 0;
+      for (const auto& o : oracle->step(workload::batch(w, corpus, t))) {
+        if (o.kind == Observed::gradient) {
+          EXPECT_EQ(o.values, sum.at(o.name)) << t;
+        } else if (o.kind == Observed::parameter) {
+          EXPECT_EQ(o.values, made.at(o.name)) << t;
+          ++tensors;
+        }
+      }
+      EXPECT_EQ(tensors, workload::parameters(w).size());
     }
   }
 }

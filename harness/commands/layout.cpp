@@ -81,21 +81,22 @@ ExitCode explain(const plan::Strategy& strategy, const workload::Workload& w, st
 }
 
 /// "0,3 1,2": of the first ranks, where there are many.
-std::string stages_by_rank(const plan::Strategy& strategy) {
+std::string stages_by_rank(const plan::Strategy& strategy, std::int64_t steps) {
   constexpr std::int64_t shown = 64;
-  const plan::Placement placement = plan::pipeline_of(strategy).placement;
+  const plan::Placement placement = plan::pipeline_of(strategy, steps).placement;
   std::string text;
-  for (std::int64_t pp = 0; pp < std::min(strategy.pp, shown); ++pp)
+  const std::int64_t ranks = strategy.pipeline_ranks();
+  for (std::int64_t pp = 0; pp < std::min(ranks, shown); ++pp)
     text += fmt::format("{}{}", pp > 0 ? " " : "", fmt::join(placement.stages_of(pp), ","));
-  return strategy.pp > shown ? text + " ..." : text;
+  return ranks > shown ? text + " ..." : text;
 }
 
 /// What the text does not say by itself; comments, where it is parsed back.
-std::string legend(const plan::Strategy& strategy) {
+std::string legend(const plan::Strategy& strategy, std::int64_t steps) {
   const plan::Mesh mesh = plan::mesh_of(strategy);
   const auto stride = [&](std::int64_t pp, std::int64_t dp, std::int64_t tp) {
     return static_cast<int>(
-        mesh.rank_at({strategy.pp > 1 ? pp : 0, strategy.dp > 1 ? dp : 0, strategy.tp > 1 ? tp : 0}));
+        mesh.rank_at({strategy.pipeline_ranks() > 1 ? pp : 0, strategy.dp > 1 ? dp : 0, strategy.tp > 1 ? tp : 0}));
   };
   return fmt::format(
       "# rank = {} x pipeline rank + {} x data rank + {} x tensor rank; data ranks hold the same\n"
@@ -104,7 +105,7 @@ std::string legend(const plan::Strategy& strategy) {
       "# split: the dim that is cut; held: what a tensor rank holds of it (key/value heads may be held twice)\n"
       "# owned: what it counts in norms and files; held: just that, tp0: tensor rank 0 counts all\n"
       "# sites: STAGE:PART that uses it, on each of which stages there is a copy\n",
-      stride(1, 0, 0), stride(0, 1, 0), stride(0, 0, 1), stages_by_rank(strategy));
+      stride(1, 0, 0), stride(0, 1, 0), stride(0, 0, 1), stages_by_rank(strategy, steps));
 }
 
 ExitCode run(std::span<const std::string> args) {
@@ -131,8 +132,8 @@ ExitCode run(std::span<const std::string> args) {
   plan::require_legal(strategy, w, ranks);
   const plan::Layout layout = plan::layout(w, strategy);
   if (!file.empty()) return compare(file, layout);
-  fmt::print("# {} on {}: mesh pp{} dp{} tp{}\n{}{}", w.name, plan::print(strategy), strategy.pp, strategy.dp,
-             strategy.tp, legend(strategy), plan::print(layout));
+  fmt::print("# {} on {}: mesh pp{} dp{} tp{}\n{}{}", w.name, plan::print(strategy), strategy.pipeline_ranks(),
+             strategy.dp, strategy.tp, legend(strategy, w.steps), plan::print(layout));
   return ExitCode::pass;
 }
 

@@ -50,7 +50,7 @@ class Flight {
 }  // namespace
 
 RankForm rank_form(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
-                   Rank rank, const RoleBytes& bytes, std::int64_t samples) {
+                   Rank rank, const RoleBytes& bytes, std::int64_t samples, std::int64_t step) {
   const plan::Mesh mesh = mesh_of(strategy);
   const std::int64_t pp = mesh.coordinate(rank, Axis::pp), tp = mesh.coordinate(rank, Axis::tp);
   const std::int64_t parts = strategy.microbatches, first = mesh.coordinate(rank, Axis::dp) * parts;
@@ -66,7 +66,8 @@ RankForm rank_form(const workload::Workload& workload, const plan::Strategy& str
     const auto own = plan::part_of(samples, strategy.dp * parts, first + action.microbatch % parts).size();
     const StageBytes stage{workload, form.stages[k], bytes};
     flight.act(action.kind, stage.saved(own), stage.kept(own));
-    if (action.kind != ActionKind::forward || action.microbatch >= parts) continue;
+    const bool is_of_step = !pipeline.is_stale() || action.microbatch / parts == step - 1;
+    if (action.kind != ActionKind::forward || !is_of_step) continue;
     form.samples[k] += own;
     if (first_samples[k] < 0) first_samples[k] = own;
   }
@@ -81,7 +82,7 @@ RankForm rank_form(const workload::Workload& workload, const plan::Strategy& str
                  .optimizer_state = held.trainable_elements * state_tensors(workload.optimizer) * bytes.state,
                  .saved = flight.most_bytes};
   for (std::size_t k = 0; k < ids.size(); ++k) {
-    StageBytes{workload, form.stages[k], bytes}.add_parts(first_samples[k], form.saved);
+    if (first_samples[k] >= 0) StageBytes{workload, form.stages[k], bytes}.add_parts(first_samples[k], form.saved);
     form.flops += flops(workload, form.stages[k], form.samples[k]);
   }
   return form;

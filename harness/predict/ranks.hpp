@@ -28,13 +28,14 @@ struct RankForm {
   std::vector<std::int64_t> samples;        ///< of the step, by stage: copies of it on other ranks take the rest
   std::int64_t microbatches_in_flight = 0;  ///< of its stages, at most at once; empty ones count
   Memory memory;
-  std::vector<PartBytes> saved;  ///< of the first microbatch of each stage, in the order of the model
+  std::vector<PartBytes> saved;  ///< of the step's first microbatch of each stage, in the order of the model
   Flops flops;                   ///< of the step
 };
 
 /// For a step of `samples`, cut into dp x microbatches consecutive parts, the larger first, some of them empty where
-/// there are fewer samples. The order of the rank's actions says what is saved at once.
+/// there are fewer samples. The order of the rank's actions says what is saved at once. `step`, from 1, of a pipeline
+/// that covers a run: ranks may take steps in turn.
 RankForm rank_form(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
-                   Rank rank, const RoleBytes& bytes, std::int64_t samples);
+                   Rank rank, const RoleBytes& bytes, std::int64_t samples, std::int64_t step = 1);
 
 }  // namespace shardproof::predict

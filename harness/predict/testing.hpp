@@ -47,7 +47,7 @@ inline plan::Strategy random_strategy(std::mt19937& random, const workload::Work
 /// Of the placement that the strategy's schedule has.
 inline TrafficTable traffic_of(const workload::Workload& workload, const plan::Strategy& strategy, Track track,
                                std::int64_t samples) {
-  return traffic(workload, strategy, plan::pipeline_of(strategy).placement, track, samples);
+  return traffic(workload, strategy, plan::pipeline_of(strategy), track, samples);
 }
 
 }  // namespace shardproof::predict::testing

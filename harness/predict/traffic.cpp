@@ -55,6 +55,7 @@ class Table {
 /// Parameters that go through the same groups: `holders` ranks of a pipeline have a copy. Those of one stage run other
 /// microbatches, like data ranks; of a parameter that several stages use, each has other terms of its gradient.
 struct Shared {
+  std::int64_t stage;  ///< the first that uses them
   std::int64_t holders;
   bool is_partial;  ///< several stages use it
   Count count;      ///< added up over tensor ranks, each parameter once
@@ -78,7 +79,7 @@ std::vector<Shared> shared(const workload::Workload& workload, const plan::Strat
   std::vector<Shared> all;
   const auto add = [&](std::int64_t holders, bool is_partial, const std::function<Count(const Holding&)>& of,
                        std::int64_t on) {
-    Shared one{holders, is_partial, {}};
+    Shared one{on, holders, is_partial, {}};
     for (std::int64_t t = 0; t < strategy.tp; ++t) one.count += of(holding(workload, strategy, on, t));
     all.push_back(one);
   };
@@ -107,17 +108,20 @@ std::vector<Shared> shared(const workload::Workload& workload, const plan::Strat
 
 }  // namespace
 
-TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy,
-                     const plan::Placement& placement, Track track, std::int64_t samples) {
+TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
+                     Track track, std::int64_t samples, std::int64_t step) {
   const Shape w(workload);
-  const std::int64_t dp = strategy.dp, pp = strategy.pp, tp = strategy.tp;
+  const plan::Placement& placement = pipeline.placement;
+  const std::int64_t dp = strategy.dp, pp = strategy.pipeline_ranks(), tp = strategy.tp;
+  const auto is_updated = [&](std::int64_t stage) { return step % pipeline.steps_per_update(stage) == 0; };
   const auto scalar = static_cast<std::int64_t>(size_of(scalar_of(track)));
   constexpr std::int64_t i64 = sizeof(std::int64_t), i32 = sizeof(std::int32_t);
   Table table(track);
 
   // Over the data group of each place in the pipeline and in the layer.
   table.all_reduce({"dp", "label_count", dp, pp * tp, pp * tp * i64});
-  for (const auto& [holders, is_partial, held] : shared(workload, strategy, placement)) {
+  for (const auto& [stage, holders, is_partial, held] : shared(workload, strategy, placement)) {
+    if (!is_updated(stage)) continue;
     const std::int64_t tensors = held.trainable_tensors, bytes = held.trainable_elements * scalar;
     if (is_partial) table.all_reduce({"pp", "copies_gradient", holders, dp * tensors, dp * bytes, true});
     const std::int64_t groups = is_partial ? holders : 1, members = is_partial ? dp : dp * holders;
@@ -140,6 +144,7 @@ TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& s
     for (std::int64_t layer = 0; layer < w.l; ++layer) {
       if (layer == w.second_site) continue;
       const auto stage = [&](std::int64_t l) { return stage_of(workload, strategy, l); };
+      if (!is_updated(stage(layer))) continue;
       const bool is_shared = w.second_site >= 0 && layer == w.first_site;
       const std::int64_t copies = dp * holders_of(placement, stage(layer), stage(is_shared ? w.second_site : layer));
       const auto block = "blocks." + std::to_string(w.owner(layer)) + ".attention.";
@@ -163,8 +168,9 @@ TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& s
   std::int64_t crossings = 0, crossing_samples = 0;
   for (std::int64_t k = 0; k < strategy.microbatches; ++k) {
     std::int64_t boundaries = 0;
+    const std::int64_t microbatch = pipeline.is_stale() ? (step - 1) * strategy.microbatches + k : k;
     for (std::int64_t s = 1; s < placement.stages(); ++s)
-      boundaries += placement.rank_of(s - 1, k) != placement.rank_of(s, k) ? 1 : 0;
+      boundaries += placement.rank_of(s - 1, microbatch) != placement.rank_of(s, microbatch) ? 1 : 0;
     // Of the parts k, k + m, k + 2m, ... of all ranks' samples, those before the remainder have one more.
     const std::int64_t remainder = samples % passes;
     const std::int64_t larger = remainder > k ? (remainder - k - 1) / strategy.microbatches + 1 : 0;

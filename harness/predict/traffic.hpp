@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "impl/plan/placement.hpp"
+#include "impl/plan/plan.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/track.hpp"
 #include "suites/workload/workload.hpp"
@@ -37,8 +37,9 @@ using TrafficTable = std::map<TrafficKey, Traffic>;
 /// Of a step over `samples`, without what observation sends. A group of one makes no calls. Rows are samples x sequence
 /// of a microbatch; bytes do not depend on how the batch is cut, calls do. In `exact` every all-reduce of an unfinished
 /// sum comes with one of its bound (8 bytes), under the same purpose. Where the bound shows that a sum needs two lanes,
-/// the ledger has the second apart, as "second_lane": that depends on the numbers and has no form.
-TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy,
-                     const plan::Placement& placement, Track track, std::int64_t samples);
+/// the ledger has the second apart, as "second_lane": that depends on the numbers and has no form. `step`, from 1, of a
+/// pipeline that covers a run: ranks that take steps in turn sum their gradients at some alone.
+TrafficTable traffic(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
+                     Track track, std::int64_t samples, std::int64_t step = 1);
 
 }  // namespace shardproof::predict

@@ -77,6 +77,7 @@ class Gathering {
     for (const auto& layout : o_.plan.layout.parameters) {
       const auto holders = o_.plan.holders(layout);
       if (std::ranges::find(holders, place.pp) == holders.end()) continue;
+      if (everything_ && !o_.plan.is_updated(layout, step_)) continue;
       const auto& name = layout.parameter.name;
       if (everything_ && layout.parameter.trainable) {
         copies.push_back({Observed::gradient, &layout, name, {}});

@@ -49,7 +49,8 @@ struct Observer {
   const step::Optimizer& optimizer;
   Track track;
 
-  /// Everything observable. All ranks must call it; what is observed may be written as soon as it has returned.
+  /// Everything that the step shows. All ranks must call it; what is observed may be written as soon as it has
+  /// returned.
   Observation all(ParameterStore& store, const Scalars& scalars);
   /// Parameters only.
   Observation parameters(ParameterStore& store, std::int64_t step);

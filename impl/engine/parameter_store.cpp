@@ -36,6 +36,7 @@ ParameterStore::ParameterStore(Queue& queue, const workload::Workload& workload,
     const auto& p = layout.parameter;
     const Dims dims = layout.held_dims(place.tp);
     ParameterSlot slot{.layout = &layout, .value = {}, .gradient = {}, .state = {}};
+    slot.is_primary = plan::is_primary(plan, layout, place);
     slot.value = Tensor(queue, {p.name, scalar_of(track), dims, Category::parameter});
     upload_rounded(queue, slot.value, held_values(workload, layout, place.tp));
     if (p.trainable) {

@@ -20,6 +20,7 @@ struct ParameterSlot {
   Tensor value;
   Accumulator gradient;
   std::vector<Tensor> state;
+  bool is_primary = false;  ///< its copy counts, of it what the tp coordinate owns
 
   std::int64_t version = 0;  ///< updates that `value` has had
   struct Stashed {

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "impl/plan/checker.hpp"
+#include "impl/plan/schedule_updates.hpp"
+#include "impl/plan/stale_steps.hpp"
 #include "impl/plan/weight_versions.hpp"
 #include "kernels/core/errors.hpp"
 
@@ -15,11 +17,15 @@ using plan::ActionKind;
 
 StaleFeed::StaleFeed(const plan::Plan& plan, std::int64_t pp, std::function<workload::Batch(std::int64_t)> batches)
     : plan_(plan), pp_(pp), batches_(std::move(batches)) {
-  if (plan.pipeline.placement.stages_of(pp).size() > 1)
-    throw NotSupported("a schedule without a flush with several stages on a rank is not executed");
+  if (plan.pipeline.placement.stages_of(pp).size() != 1)
+    throw NotSupported("a schedule without a flush with several stages or none on a rank is not executed");
   const auto& schedule = plan.pipeline.schedule;
   const plan::ScheduleIndex index(schedule, plan::extent_of(schedule));
-  const auto read = plan::weight_versions(schedule, index).read.at(static_cast<std::size_t>(pp));
+  const auto rank = static_cast<std::size_t>(pp);
+  by_step_ = plan::actions_by_step(schedule, index, plan.strategy.microbatches).at(rank);
+  const std::int64_t stage = plan.pipeline.placement.stages_of(pp).at(0);
+  per_update_ = plan::microbatches_per_update(schedule, index.extent()).at(static_cast<std::size_t>(stage));
+  const auto read = plan::weight_versions(schedule, index).read.at(rank);
   for (std::size_t at = 0; at < read.size(); ++at) {
     const plan::Action& action = actions()[at];
     if (action.kind == ActionKind::update) continue;
@@ -28,20 +34,25 @@ StaleFeed::StaleFeed(const plan::Plan& plan, std::int64_t pp, std::function<work
   }
 }
 
-StaleFeed::Step& StaleFeed::step_of(std::int64_t microbatch) {
-  const std::int64_t step = microbatch / plan_.strategy.microbatches;
-  while (std::ssize(steps_) <= step) steps_.push_back({.batch = batches_(std::ssize(steps_) + 1)});
-  return steps_[static_cast<std::size_t>(step)];
+StaleFeed::Step& StaleFeed::step(std::int64_t number) {
+  while (std::ssize(steps_) < number) {
+    const std::int64_t next = std::ssize(steps_) + 1;
+    steps_.push_back({.number = next, .batch = batches_(next)});
+  }
+  return steps_.at(static_cast<std::size_t>(number - 1));
 }
 
-std::span<const plan::Action> StaleFeed::next_actions() const {
-  const std::span all(actions());
-  const auto rest = all.subspan(at_);
-  const auto update = std::ranges::find(rest, ActionKind::update, &plan::Action::kind);
-  const auto count = static_cast<std::size_t>(update - rest.begin());
-  const auto behind = rest.subspan(std::min(count + 1, rest.size()));
-  const bool is_last = std::ranges::find(behind, ActionKind::update, &plan::Action::kind) == behind.end();
-  return is_last ? rest : rest.first(count + 1);
+plan::Range StaleFeed::steps_of_update(std::int64_t microbatch) const {
+  const std::int64_t first = microbatch / per_update_ * per_update_;
+  return {step_of(first), step_of(first + per_update_ - 1) + 1};
+}
+
+void StaleFeed::drop_batches(const plan::Range& steps) {
+  for (std::int64_t number = steps.begin; number < steps.end; ++number) step(number).batch = {};
+}
+
+std::span<const plan::Action> StaleFeed::next_actions(std::int64_t step) const {
+  return std::span(actions()).subspan(at_, by_step_.at(static_cast<std::size_t>(step - 1)) - at_);
 }
 
 bool StaleFeed::is_read(std::int64_t version) const {

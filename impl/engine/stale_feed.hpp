@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "impl/plan/plan.hpp"
 #include "kernels/core/wide_total.hpp"
@@ -19,7 +20,8 @@ namespace shardproof::engine {
 class StaleFeed {
  public:
   struct Step {
-    workload::Batch batch;
+    std::int64_t number = 0;             ///< from 1
+    workload::Batch batch = {};          ///< dropped once the stage has made its update
     std::optional<WideTotal> loss = {};  ///< none until the rank has met the step
     std::int64_t labels = 0;
     double factor = 0;  ///< loss scale over labels
@@ -28,19 +30,23 @@ class StaleFeed {
   /// The plan outlives it. Throws NotSupported for a rank that holds several stages.
   StaleFeed(const plan::Plan& plan, std::int64_t pp, std::function<workload::Batch(std::int64_t step)> batches);
 
+  /// By its number.
+  Step& step(std::int64_t number);
   /// The step that a microbatch is a part of.
-  Step& step_of(std::int64_t microbatch);
+  std::int64_t step_of(std::int64_t microbatch) const { return microbatch / plan_.strategy.microbatches + 1; }
+  /// The numbers of the steps that the update behind a microbatch is of.
+  plan::Range steps_of_update(std::int64_t microbatch) const;
+  /// Their batches are not needed any more.
+  void drop_batches(const plan::Range& steps);
   /// That the forward of the microbatch reads.
   std::int64_t version(std::int64_t microbatch) const { return read_by_forward_.at(microbatch); }
-  /// The next ones, up to an update; all that are left behind the last.
-  std::span<const plan::Action> next_actions() const;
+  /// The next ones, up to the end of a step.
+  std::span<const plan::Action> next_actions(std::int64_t step) const;
   /// The first of them has run.
   void done() { ++at_; }
   /// Whether an action to come reads the version.
   bool is_read(std::int64_t version) const;
   bool has_ended() const { return at_ == actions().size(); }
-  /// All that the rank has met.
-  std::deque<Step>& steps() { return steps_; }
 
  private:
   const std::vector<plan::Action>& actions() const { return plan_.actions(pp_); }
@@ -50,6 +56,8 @@ class StaleFeed {
   const std::function<workload::Batch(std::int64_t step)> batches_;
   std::map<std::int64_t, std::int64_t> read_by_forward_;  // by microbatch
   std::map<std::int64_t, std::size_t> last_reader_;       // by version: place among the actions
+  std::vector<std::size_t> by_step_;                      // how many actions have run at its end
+  std::int64_t per_update_ = 1;                           // microbatches
   std::size_t at_ = 0;
   std::deque<Step> steps_;
 };

@@ -25,13 +25,14 @@ TEST(StaleFeed, GoesFromUpdateToUpdateAndKnowsWhatIsReadLater) {
   const workload::Corpus corpus(w);
   StaleFeed feed(plan, 0, [&](std::int64_t step) { return workload::batch(w, corpus, step); });
   std::vector<std::size_t> counts;
-  while (!feed.has_ended()) {
-    const auto actions = feed.next_actions();
+  for (std::int64_t step = 1; step <= w.steps; ++step) {
+    const auto actions = feed.next_actions(step);
     ASSERT_FALSE(actions.empty());
     EXPECT_EQ(actions.back().kind, ActionKind::update);
     counts.push_back(actions.size());
     for (std::size_t k = 0; k < actions.size(); ++k) feed.done();
   }
+  EXPECT_TRUE(feed.has_ended());
   // Two forwards ahead, then F, B, U; the last two without an F.
   EXPECT_EQ(counts, (std::vector<std::size_t>{5, 3, 3, 3, 2, 2}));
   StaleFeed fresh(plan, 0, {});
@@ -50,10 +51,27 @@ TEST(StaleFeed, ReadsBatchesAheadOnce) {
     asked.push_back(step);
     return workload::batch(w, corpus, step);
   });
-  EXPECT_EQ(feed.step_of(1).batch.step, 2);
-  EXPECT_EQ(feed.step_of(0).batch.step, 1);
-  EXPECT_EQ(feed.step_of(1).batch.step, 2);
+  EXPECT_EQ(feed.step(feed.step_of(1)).batch.step, 2);
+  EXPECT_EQ(feed.step(1).batch.step, 1);
+  EXPECT_EQ(feed.step(2).batch.step, 2);
   EXPECT_EQ(asked, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(feed.steps_of_update(1), (plan::Range{2, 3}));
+  feed.drop_batches({1, 2});
+  EXPECT_EQ(feed.step(1).batch.size(), 0);
+  EXPECT_GT(feed.step(2).batch.size(), 0);
+}
+
+TEST(StaleFeed, AnUpdateOfRanksThatTakeTurnsIsOfAllTheirSteps) {
+  const std::string strategy = "pp2 schedule=pipedream replicas=3,2";
+  const auto w = stale(strategy);
+  const auto plan = plan::make_plan(w, plan::parse_strategy(strategy));
+  const StaleFeed third(plan, 2, {}), last(plan, 4, {});
+  EXPECT_EQ(third.steps_of_update(2), (plan::Range{1, 4}));
+  EXPECT_EQ(third.steps_of_update(5), (plan::Range{4, 7}));
+  EXPECT_EQ(last.steps_of_update(1), (plan::Range{1, 3}));
+  const auto doubled = plan::parse_strategy("pp2 schedule=pipedream_2bw microbatches=4");
+  const auto plan_2bw = plan::make_plan(w, doubled);
+  EXPECT_EQ(StaleFeed(plan_2bw, 1, {}).steps_of_update(7), (plan::Range{2, 3}));
 }
 
 // A stage keeps its own versions; the last one, which reads the newest, keeps none.

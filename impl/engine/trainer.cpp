@@ -128,6 +128,8 @@ struct Trainer::Impl : Feed {
     return stale ? stale->version(microbatch) : steps_taken;
   }
   void update(std::int64_t stage, std::int64_t microbatch) override;
+  /// The step of a stale program, its labels counted.
+  StaleFeed::Step& met(std::int64_t step);
   void step_of_stale(const std::function<void()>& after_action);
 
   void begin(const workload::Batch& batch);
@@ -171,13 +173,14 @@ struct Trainer::Impl : Feed {
   StepInput current;  // of a flushed schedule
   std::int64_t steps_taken = 0;
   std::optional<StaleFeed> stale;
+  bool restarts = true;  // gradients: an update was made of what they hold
 };
 
 void Trainer::Impl::begin(const workload::Batch& batch) {
   last = {};
   last.step = batch.step;
   last.learning_rate = workload::learning_rate(workload, batch.step);
-  queue().device().clear_overflow();
+  if (!stale) queue().device().clear_overflow();  // a stale program ends where there is one
   // A parameter that an update drove out of range overflows every later step, whether a kernel reads it or not.
   queue().submit("parameter_flags", [this](KernelScope& scope) {
     for (const auto& slot : store.slots()) {
@@ -185,8 +188,9 @@ void Trainer::Impl::begin(const workload::Batch& batch) {
     }
   });
   for (auto& slot : store.slots()) {
-    if (slot.gradient) slot.gradient.restart(queue());
+    if (slot.gradient && restarts) slot.gradient.restart(queue());
   }
+  restarts = !stale;
 }
 
 std::int64_t Trainer::Impl::count_labels(const workload::Batch& batch) {
@@ -216,18 +220,27 @@ void Trainer::Impl::run_schedule(const workload::Batch& batch, const WideTotal& 
 
 StepInput Trainer::Impl::input(std::int64_t microbatch) {
   if (!stale) return current;
-  auto& step = stale->step_of(microbatch);
-  if (!step.loss) {  // all data ranks meet a step first at the same action
+  auto& step = met(stale->step_of(microbatch));
+  return {&step.batch, step.factor, &*step.loss};
+}
+
+// All data ranks meet a step first at the same action.
+StaleFeed::Step& Trainer::Impl::met(std::int64_t number) {
+  auto& step = stale->step(number);
+  if (!step.loss) {
     step.loss.emplace(queue(), scalar_of(track), "loss");
     step.labels = count_labels(step.batch);
     step.factor = step.labels > 0 ? scale() / static_cast<double>(step.labels) : 0.0;
   }
-  return {&step.batch, step.factor, &*step.loss};
+  return step;
 }
 
 // Lines 3, 4, 8 and 10 of the list of design section 3, of one stage.
 void Trainer::Impl::update(std::int64_t stage, std::int64_t microbatch) {
-  const auto& step = stale->step_of(microbatch);
+  const plan::Range steps = stale->steps_of_update(microbatch);
+  const std::int64_t step = steps.end - 1;
+  std::int64_t labels = 0;
+  for (std::int64_t k = steps.begin; k < steps.end; ++k) labels += met(k).labels;
   for (const auto& gradient : gradients) {
     if (gradient.slot->layout->overlaps()) share_rows(*gradient.slot);
     is_ready(gradient);
@@ -238,20 +251,19 @@ void Trainer::Impl::update(std::int64_t stage, std::int64_t microbatch) {
     if (slot.gradient) show(Observed::gradient, slot.parameter().name, slot.gradient.finish(queue()));
   queue().synchronize();
   if (queue().device().overflow())
-    throw NotSupported("step " + std::to_string(step.batch.step) + ": a number of stage " + std::to_string(stage) +
+    throw NotSupported("step " + std::to_string(step) + ": a number of stage " + std::to_string(stage) +
                        " is out of range, and " + plan.strategy.schedule +
                        " cannot skip the step: other stages have made their updates");
-  if (step.labels > 0) ++steps_taken;
-  const step::UpdateContext update{workload, scale(), 1.0, workload::learning_rate(workload, step.batch.step),
-                                   steps_taken};
+  if (labels > 0) ++steps_taken;
+  const step::UpdateContext update{workload, scale(), 1.0, workload::learning_rate(workload, step), steps_taken};
   for (auto& slot : store.slots()) {
     if (stale->is_read(slot.version)) slot.keep_version(queue());
-    if (slot.gradient && step.labels > 0)
+    if (slot.gradient && labels > 0)
       optimizer.update(queue(), update, slot.parameter(), slot.value, slot.gradient.finish(queue()), slot.state);
     ++slot.version;
   }
-  last.tokens = step.labels;
-  if (last.tokens == 0) last.skipped = Skipped::no_label;
+  stale->drop_batches(steps);
+  restarts = true;
   for (auto& slot : store.slots()) {
     show(Observed::parameter, slot.parameter().name, slot.value);
     for (const auto& state : slot.state) show(Observed::state, state.name(), state);
@@ -261,11 +273,13 @@ void Trainer::Impl::update(std::int64_t stage, std::int64_t microbatch) {
 void Trainer::Impl::step_of_stale(const std::function<void()>& after_action) {
   last.norm = std::numeric_limits<double>::quiet_NaN();  // of all stages together: observe() asks them
   const auto is_read = [this](std::int64_t version) { return stale->is_read(version); };
-  executor.run(stale->next_actions(), stages, [&](const plan::Action&) {
+  executor.run(stale->next_actions(last.step), stages, [&](const plan::Action&) {
     stale->done();
     for (auto& slot : store.slots()) slot.keep_versions(is_read);
     if (after_action) after_action();
   });
+  last.tokens = met(last.step).labels;
+  if (last.tokens == 0) last.skipped = Skipped::no_label;
   queue().synchronize();
   if (!stale->has_ended()) return;
   executor.end();
@@ -308,7 +322,7 @@ void Trainer::Impl::sum_gradients() {
 double Trainer::Impl::global_norm(comm::Communicator& all, std::string_view purpose) {
   WideTotal squares(queue(), scalar_of(track), "gradient_squares");
   for (auto& slot : store.slots()) {
-    if (!slot.gradient || !plan::is_primary(plan, *slot.layout, place)) continue;
+    if (!slot.gradient || !slot.is_primary || !plan.is_updated(*slot.layout, last.step)) continue;
     const auto t = static_cast<std::size_t>(place.tp);
     const auto owned = slot.layout->owned.at(t), held = slot.layout->held.at(t);
     Tensor gradient = slot.gradient.finish(queue());
@@ -331,8 +345,7 @@ double Trainer::Impl::total_loss(const WideTotal& loss, comm::Communicator& all,
 
 void Trainer::Impl::observe_scalars() {
   last.norm = global_norm(observers, "observe");
-  const double total =
-      total_loss(*stale->steps().at(static_cast<std::size_t>(last.step - 1)).loss, observers, "observe");
+  const double total = total_loss(*met(last.step).loss, observers, "observe");
   show(Observed::norm, last.norm);
   show(Observed::clip, last.clip_factor);
   if (last.tokens == 0) return;
@@ -412,7 +425,8 @@ StepResult Trainer::step(const workload::Batch& batch, const std::function<void(
 std::vector<std::optional<double>> Trainer::losses() {
   std::vector<std::optional<double>> losses;
   auto& t = *impl_;
-  for (auto& step : t.stale->steps()) {
+  for (std::int64_t k = 1; k <= t.workload.steps; ++k) {
+    const auto& step = t.met(k);
     const double total = t.total_loss(*step.loss, t.observers, "observe");
     losses.push_back(step.labels > 0 ? std::optional(total / static_cast<double>(step.labels)) : std::nullopt);
   }

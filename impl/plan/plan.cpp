@@ -18,6 +18,11 @@ Pipeline pipeline_of(const Strategy& strategy, std::int64_t steps) {
   return Pipeline(std::move(schedule));
 }
 
+std::int64_t Pipeline::steps_per_update(std::int64_t stage) const {
+  const bool takes_turns = schedule.weights == WeightRule::stashed || schedule.weights == WeightRule::vertical_sync;
+  return takes_turns ? std::ssize(placement.ranks_of(stage)) : 1;
+}
+
 Plan make_plan(const workload::Workload& workload, const Strategy& strategy) {
   require_legal(strategy, workload);
   return {strategy, mesh_of(strategy), layout(workload, strategy), pipeline_of(strategy, workload.steps)};
@@ -29,6 +34,10 @@ std::vector<std::int64_t> Plan::holders(const ParameterLayout& parameter) const 
     for (const auto rank : pipeline.placement.ranks_of(stage))
       if (std::ranges::find(holders, rank) == holders.end()) holders.push_back(rank);
   return holders;
+}
+
+bool Plan::is_updated(const ParameterLayout& parameter, std::int64_t step) const {
+  return step % pipeline.steps_per_update(parameter.stages().front()) == 0;
 }
 
 Place place_of(const Mesh& mesh, Rank rank) {

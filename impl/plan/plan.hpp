@@ -22,6 +22,8 @@ struct Pipeline {
   Placement placement;
   /// Whether stages update by themselves, inside of the schedule.
   bool is_stale() const { return schedule.weights != WeightRule::flushed; }
+  /// Steps in a row that an update of the stage is of.
+  std::int64_t steps_per_update(std::int64_t stage) const;
 };
 /// The strategy's, for a run of so many steps. Throws NotSupported with the generator's reason, BadInput for a schedule
 /// that the checker does not prove.
@@ -40,6 +42,9 @@ struct Plan {
   /// The pp coordinates that hold a copy of the parameter: those of its stages in their order, each once. The first one
   /// counts.
   std::vector<std::int64_t> holders(const ParameterLayout& parameter) const;
+  /// Whether the step, from 1, ends with an update of it, and shows it: each does, but where the ranks of a stage take
+  /// steps in turn.
+  bool is_updated(const ParameterLayout& parameter, std::int64_t step) const;
 };
 
 /// Throws NotSupported for a strategy that the table refuses, BadInput for a schedule that the checker does not prove.

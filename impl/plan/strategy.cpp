@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <sstream>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -90,11 +90,11 @@ struct Read {
   }
   std::string operator()(std::vector<std::int64_t>& values) const {
     values.clear();
-    if (text == "balanced") return "";
+    if (text == row.empty) return "";
     for (const std::string& item : list_of(text))
-      if (!read_number(item, values.emplace_back()) || values.back() < 0 || values.back() > largest_size)
-        return fmt::format("{} must be balanced or a list as 3,2,2 of whole numbers from 0 to {}", row.name,
-                           largest_size);
+      if (!read_number(item, values.emplace_back()) || values.back() < row.least || values.back() > largest_size)
+        return fmt::format("{} must be {} or a list as 3,2,2 of whole numbers from {} to {}", row.name, row.empty,
+                           row.least, largest_size);
     return "";
   }
   std::string operator()(std::array<Axis, axis_count>& order) const {
@@ -119,6 +119,9 @@ class Parser {
     for (std::string word; words >> word;) read(word);
     if (given_.empty() && findings_.empty()) findings_.push_back("the strategy is empty: one device is \"dp1\"");
     if (findings_.empty()) size();
+    if (std::ranges::all_of(strategy_.replicas, [](std::int64_t r) { return r == 1; }) &&
+        std::ssize(strategy_.replicas) == strategy_.pp)
+      strategy_.replicas.clear();
     if (findings_.empty() && strategy_.chunks == schedule_generator(strategy_.schedule).chunks) strategy_.chunks = 0;
     if (!findings_.empty()) throw BadInput(workload::joined(findings_, "\n"));
     return strategy_;
@@ -142,6 +145,7 @@ class Parser {
     } else if (has_equals == row->is_axis) {
       const bool names_values = std::holds_alternative<std::string Strategy::*>(row->member);
       Strategy example{.dp = 2, .pp = 2, .tp = 2, .chunks = 2, .microbatches = 2, .layers = {3, 2, 2}, .clip = 1};
+      example.replicas = {2, 1, 1};
       if (names_values) example.*std::get<std::string Strategy::*>(row->member) = row->names().back();
       complain(word, fmt::format("{} is written as in \"{}\"", name, written(*row, example)));
     } else if (row->is_axis && value == "*") {
@@ -163,9 +167,11 @@ class Parser {
   }
 
   void size() {
-    const auto& [dp, pp, tp] = std::tie(strategy_.dp, strategy_.pp, strategy_.tp);
+    const std::int64_t dp = strategy_.dp, pp = strategy_.pipeline_ranks(), tp = strategy_.tp;
     if (pp > largest_size / tp || dp > largest_size / (pp * tp)) {
       findings_.push_back(fmt::format("dp{} pp{} tp{}: at most {} ranks are possible", dp, pp, tp, largest_size));
+    } else if (takes_rest_ != nullptr && takes_rest_->name == "pp" && !strategy_.replicas.empty()) {
+      findings_.push_back("pp* with replicas: they say how many stages there are");
     } else if (takes_rest_ != nullptr) {
       take_rest(strategy_, *takes_rest_, *ranks_);
     }
@@ -180,16 +186,23 @@ class Parser {
 
 }  // namespace
 
-Mesh mesh_of(const Strategy& strategy) { return {{strategy.pp, strategy.dp, strategy.tp}, strategy.order}; }
+std::int64_t Strategy::pipeline_ranks() const {
+  return replicas.empty() ? pp : std::accumulate(replicas.begin(), replicas.end(), std::int64_t{0});
+}
+
+Mesh mesh_of(const Strategy& strategy) {
+  return {{strategy.pipeline_ranks(), strategy.dp, strategy.tp}, strategy.order};
+}
 
 ScheduleShape schedule_shape(const Strategy& strategy, std::int64_t steps) {
   const ScheduleGenerator& generator = schedule_generator(strategy.schedule);
   const bool is_stale = generator.stale != workload::StaleProgram::Rule::none;
   const bool groups = generator.stale == workload::StaleProgram::Rule::double_buffered;
-  return {.ranks = strategy.pp,
+  return {.ranks = strategy.pipeline_ranks(),
           .microbatches = strategy.microbatches * (is_stale ? steps : 1),
           .chunks = strategy.chunks > 0 ? strategy.chunks : generator.chunks,
           .microbatches_per_update = groups ? strategy.microbatches : 0,
+          .replicas = strategy.replicas,
           .vertical_sync = strategy.schedule == "pipedream" && strategy.vertical_sync == "on"};
 }
 
@@ -214,6 +227,7 @@ workload::Workload with_program_keys(workload::Workload workload, const Strategy
   workload.stale.rule = schedule_generator(strategy.schedule).stale;
   if (workload.stale && strategy.vertical_sync == "on")
     workload.stale.rule = workload::StaleProgram::Rule::vertical_sync;
+  if (workload.stale) workload.stale.replicas = strategy.replicas;
   if (workload.stale)
     for (const Range& layers : stage_layers(workload, strategy)) workload.stale.stage_layers.push_back(layers.size());
   return workload;

@@ -24,18 +24,21 @@ struct Strategy {
   std::int64_t tp = 1;                                                  ///< ranks that hold different slices of a layer
   std::array<Axis, axis_count> order = {Axis::pp, Axis::dp, Axis::tp};  ///< of the mesh, outermost first
   std::string schedule = "naive";                                       ///< one of schedules() (schedule.hpp)
-  std::int64_t chunks = 0;                ///< stages that a pipeline rank holds; 0: the schedule's own
-  std::string vertical_sync = "off";      ///< of pipedream; on: a step reads one version on all stages
-  std::int64_t microbatches = 1;          ///< parts that a data rank's share of the batch is accumulated over
-  std::vector<std::int64_t> layers = {};  ///< by stage; empty: balanced, the first stages get one more
-  std::string boundary = "whole";         ///< scattered: tensor ranks send a part each of what crosses stages
-  std::string attention = "stored";       ///< tiled: without a matrix of scores
-  std::string sync = "all_reduce";        ///< how gradients meet in the data group
-  std::string optimizer = {};             ///< empty: the workload's
-  std::optional<double> clip = {};        ///< 0: off; none: the workload's
+  std::int64_t chunks = 0;                  ///< stages that a pipeline rank holds; 0: the schedule's own
+  std::string vertical_sync = "off";        ///< of pipedream; on: a step reads one version on all stages
+  std::vector<std::int64_t> replicas = {};  ///< of pipedream: ranks of each stage; empty: one each
+  std::int64_t microbatches = 1;            ///< parts that a data rank's share of the batch is accumulated over
+  std::vector<std::int64_t> layers = {};    ///< by stage; empty: balanced, the first stages get one more
+  std::string boundary = "whole";           ///< scattered: tensor ranks send a part each of what crosses stages
+  std::string attention = "stored";         ///< tiled: without a matrix of scores
+  std::string sync = "all_reduce";          ///< how gradients meet in the data group
+  std::string optimizer = {};               ///< empty: the workload's
+  std::optional<double> clip = {};          ///< 0: off; none: the workload's
 
+  /// Size of the mesh's axis pp: a pipeline's ranks, which are more than its stages where these have replicas.
+  std::int64_t pipeline_ranks() const;
   /// Ranks of the mesh.
-  std::int64_t ranks() const { return dp * pp * tp; }
+  std::int64_t ranks() const { return dp * pipeline_ranks() * tp; }
   bool operator==(const Strategy&) const = default;
 };
 

@@ -53,7 +53,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 }
 
 // The axes that multiply to `ranks` with the fewest changes, and of those the least change of a size as a factor; where
-// two are equal, tp stays, then pp. A free axis may change.
+// two are equal, tp stays, then pp. A free axis may change. Stages are on one rank each.
 Strategy with_ranks(const Strategy& s, std::int64_t ranks, const KeyRow* free) {
   const auto factor = [&](const Strategy& c, std::int64_t Strategy::*axis) {
     if (free != nullptr && std::get<std::int64_t Strategy::*>(free->member) == axis) return 0.0;
@@ -64,10 +64,11 @@ Strategy with_ranks(const Strategy& s, std::int64_t ranks, const KeyRow* free) {
     return std::tuple((dp > 0) + (pp > 0) + (tp > 0), tp + pp + dp, tp, pp, dp, c.tp, c.pp);
   };
   Strategy best = s;
+  best.replicas = {};  // they go with their axis
   best.dp = ranks, best.pp = 1, best.tp = 1;
   for (const std::int64_t tp : divisors(ranks)) {
     for (const std::int64_t pp : divisors(ranks / tp)) {
-      Strategy candidate = s;
+      Strategy candidate = best;
       candidate.dp = ranks / tp / pp, candidate.pp = pp, candidate.tp = tp;
       if (distance(candidate) < distance(best)) best = candidate;
     }
@@ -77,10 +78,10 @@ Strategy with_ranks(const Strategy& s, std::int64_t ranks, const KeyRow* free) {
 
 Strategy nearest(Strategy s, const Workload* workload, Ranks ranks, const KeyRow* free = nullptr) {
   if (ranks) require_count(*ranks);
-  if (ranks && s.ranks() != *ranks) s = with_ranks(s, *ranks, free);
   // A key at its default may make another one illegal: layers that kept a shared block on one stage.
   for (bool changes = true; changes;) {
-    changes = false;
+    changes = ranks && s.ranks() != *ranks;
+    if (changes) s = with_ranks(s, *ranks, free);
     for (const KeyRow& row : strategy_table()) {
       if (reason(row, s, workload).empty()) continue;
       set_standard(row, s);

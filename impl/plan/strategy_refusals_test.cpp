@@ -50,14 +50,16 @@ TEST(StrategyRefusals, TheNearestLegalStrategyIsLegal) {
               for (const double clip : {0.0, 1.0}) {
                 std::vector<std::int64_t> layers(static_cast<std::size_t>(pp * std::max<std::int64_t>(chunks, 1)), 0);
                 layers.front() = 3, layers.back() += 1;  // the shared block lies on one stage
-                const Strategy s{.pp = pp,
-                                 .schedule = std::string(generator->name),
-                                 .chunks = chunks == generator->chunks ? 0 : chunks,
-                                 .vertical_sync = sync,
-                                 .microbatches = microbatches,
-                                 .layers = layers,
-                                 .boundary = "scattered",
-                                 .clip = clip};
+                const Strategy s{
+                    .pp = pp,
+                    .schedule = std::string(generator->name),
+                    .chunks = chunks == generator->chunks ? 0 : chunks,
+                    .vertical_sync = sync,
+                    .replicas = microbatches == 2 ? std::vector<std::int64_t>{2, 1, 1} : std::vector<std::int64_t>{},
+                    .microbatches = microbatches,
+                    .layers = layers,
+                    .boundary = "scattered",
+                    .clip = clip};
                 const Strategy nearest = nearest_legal(s, w);
                 EXPECT_TRUE(refusals(nearest, w).empty()) << print(s) << " gives " << print(nearest);
               }
@@ -76,6 +78,26 @@ TEST(StrategyRefusals, WhatHasNoEffect) {
   EXPECT_EQ(refusal("tp2 order=tp,pp,dp"),
             "order=tp,pp,dp has no effect where fewer than two axes are above 1; the nearest legal strategy is tp2");
   EXPECT_EQ(refusal("dp2 tp2 order=tp,pp,dp"), "legal");
+}
+
+TEST(StrategyRefusals, RanksThatTakeStepsInTurn) {
+  const Settings untied = {"tied_head=false", "steps=6", "layers=3"};
+  EXPECT_EQ(refusal("pp3 schedule=pipedream replicas=3,2,1", untied), "legal");
+  EXPECT_EQ(refusal("pp3 schedule=pipedream replicas=1,2,3", untied, 6), "legal");
+  EXPECT_EQ(refusal("schedule=pipedream replicas=2", untied), "legal");
+  EXPECT_EQ(refusal("pp3 schedule=pipedream replicas=4,1,2", untied),
+            "replicas=4,1,2: steps 6: the ranks of stage 0 take 4 in turn, a multiple of that as 8; the nearest legal "
+            "strategy is pp3 schedule=pipedream");
+  EXPECT_EQ(refusal("pp3 schedule=pipedream replicas=2,1", untied),
+            "replicas=2,1: it has 2 stages, pp3 has 3; the nearest legal strategy is pp3 schedule=pipedream");
+  EXPECT_EQ(
+      refusal("pp2 schedule=pipedream vertical_sync=on replicas=1,2", untied),
+      "replicas=1,2: vertical sync with replicas 1,2: an update of stage 1 is of 2 minibatches, which must divide "
+      "those of stage 0, 1, as 1 does; the nearest legal strategy is pp2 schedule=pipedream vertical_sync=on");
+  EXPECT_EQ(refusal("pp2 schedule=gpipe replicas=2,1", untied),
+            "replicas=2,1 has no effect without schedule=pipedream; the nearest legal strategy is pp2 schedule=gpipe");
+  EXPECT_EQ(refusal("pp2 schedule=pipedream replicas=2,1", untied, 4),
+            "pp2 is 3 ranks, there are 4; the nearest legal strategy is dp2 pp2 schedule=pipedream");
 }
 
 TEST(StrategyRefusals, ASyncNeedsADataGroup) {

@@ -34,9 +34,10 @@ std::vector<std::string> optimizer_names() {
 
 std::string_view without_data_group(const Strategy& s) { return s.dp == 1 ? "with dp1" : ""; }
 std::string_view without_stages(const Strategy& s) { return s.pp == 1 ? "with pp1" : ""; }
+std::string_view without_pipeline(const Strategy& s) { return s.pipeline_ranks() == 1 ? "with pp1" : ""; }
 std::string_view without_boundary(const Strategy& s) { return s.pp == 1 ? "with pp1" : s.tp == 1 ? "with tp1" : ""; }
 std::string_view without_order(const Strategy& s) {
-  return (s.dp > 1) + (s.pp > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
+  return (s.dp > 1) + (s.pipeline_ranks() > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
 }
 
 bool is_stale(const Strategy& s) { return schedule_generator(s.schedule).stale != workload::StaleProgram::Rule::none; }
@@ -64,12 +65,12 @@ std::string_view without_versions(const Strategy& s) {
   return s.schedule == "pipedream" ? "" : "without schedule=pipedream";
 }
 
-/// As if the chunks were the schedule's own: those are refused by themselves.
+/// As if chunks and replicas were the schedule's own: those are refused by themselves.
 std::string wrong_shape(const Strategy& s, const workload::Workload& w) {
   if (is_stale(s))
     if (auto why = wrong_stale(s, w); !why.empty()) return why;
   Strategy own = s;
-  own.chunks = 0;
+  own.chunks = 0, own.replicas = {};
   return schedule_generator(s.schedule).refusal(schedule_shape(own));
 }
 
@@ -77,6 +78,16 @@ std::string wrong_chunks(const Strategy& s, const workload::Workload& w) {
   if (!wrong_shape(s, w).empty()) return "";
   const std::string why = schedule_generator(s.schedule).refusal(schedule_shape(s));
   return why.empty() ? "" : fmt::format("schedule={}: {}", s.schedule, why);
+}
+
+std::string wrong_replicas(const Strategy& s, const workload::Workload& w) {
+  const std::int64_t given = std::ssize(s.replicas);
+  if (given != s.pp) return fmt::format("it has {} stage{}, pp{} has {}", given, given == 1 ? "" : "s", s.pp, s.pp);
+  for (std::size_t stage = 0; stage < s.replicas.size(); ++stage)
+    if (const std::int64_t r = s.replicas[stage]; w.steps % r != 0)
+      return fmt::format("steps {}: the ranks of stage {} take {} in turn, a multiple of that as {}", w.steps, stage, r,
+                         (w.steps / r + 1) * r);
+  return schedule_generator(s.schedule).refusal(schedule_shape(s, w.steps));
 }
 
 std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
@@ -128,7 +139,7 @@ constexpr KeyRow table[] = {
      .kind = layout,
      .meaning = "order of the pipeline's forwards and backwards; pipedream and pipedream_2bw are programs of their own",
      .names = schedule_names,
-     .no_effect = without_stages,
+     .no_effect = without_pipeline,
      .refused = wrong_shape},
     {.name = "chunks",
      .member = &S::chunks,
@@ -142,6 +153,14 @@ constexpr KeyRow table[] = {
      .meaning = "of pipedream: a step reads the version that it met on the first stage on all of them",
      .names = switch_names,
      .no_effect = without_versions},
+    {.name = "replicas",
+     .member = &S::replicas,
+     .kind = program,
+     .meaning = "of pipedream: ranks of each stage, which take steps in turn and sum their gradients",
+     .empty = "one",
+     .least = 1,
+     .no_effect = without_versions,
+     .refused = wrong_replicas},
     {.name = "microbatches",
      .member = &S::microbatches,
      .kind = layout,
@@ -151,6 +170,7 @@ constexpr KeyRow table[] = {
      .member = &S::layers,
      .kind = layout,
      .meaning = "layers of each stage; balanced: the first stages get one more",
+     .empty = "balanced",
      .no_effect = without_stages,
      .refused = wrong_layers},
     {.name = "boundary",
@@ -184,6 +204,7 @@ constexpr KeyRow table[] = {
 };
 
 struct Print {
+  const KeyRow& row;
   std::string operator()(std::int64_t value) const {
     return value == 0 ? "the schedule's" : std::to_string(value);  // of chunks alone
   }
@@ -193,7 +214,7 @@ struct Print {
     return *value == 0 ? "off" : fmt::format("{}", *value);
   }
   std::string operator()(const std::vector<std::int64_t>& values) const {
-    return values.empty() ? "balanced" : fmt::format("{}", fmt::join(values, ","));
+    return values.empty() ? std::string(row.empty) : fmt::format("{}", fmt::join(values, ","));
   }
   std::string operator()(const std::array<Axis, axis_count>& order) const {
     return fmt::format("{},{},{}", name_of(order[0]), name_of(order[1]), name_of(order[2]));
@@ -205,7 +226,7 @@ struct Legal {
   std::string operator()(std::int64_t S::*) const { return text(row.is_axis ? "1 ... or *" : "1 ..."); }
   std::string operator()(std::string S::*) const { return text(workload::joined(row.names(), " | ")); }
   std::string operator()(std::optional<double> S::*) const { return text("off | NUMBER"); }
-  std::string operator()(std::vector<std::int64_t> S::*) const { return text("balanced | N,N,..."); }
+  std::string operator()(std::vector<std::int64_t> S::*) const { return text(fmt::format("{} | N,N,...", row.empty)); }
   std::string operator()(std::array<Axis, axis_count> S::*) const { return text("a permutation of pp,dp,tp"); }
 
  private:
@@ -227,7 +248,7 @@ void set_standard(const KeyRow& row, Strategy& strategy) {
 }
 
 std::string written(const KeyRow& row, const Strategy& strategy) {
-  const std::string value = std::visit([&](auto member) { return Print{}(strategy.*member); }, row.member);
+  const std::string value = std::visit([&](auto member) { return Print{row}(strategy.*member); }, row.member);
   return fmt::format("{}{}{}", row.name, row.is_axis ? "" : "=", value);
 }
 

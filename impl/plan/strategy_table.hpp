@@ -29,6 +29,8 @@ struct KeyRow {
   std::string_view meaning;
   bool is_axis = false;                           ///< written NAMEsize
   std::vector<std::string> (*names)() = nullptr;  ///< legal values of a text
+  std::string_view empty = {};                    ///< what an empty list is written as
+  std::int64_t least = 0;                         ///< of a list's numbers
   bool is_other_algebra = false;                  ///< a value other than the default rounds otherwise in f64 and native
   /// Where a value other than the default has nothing to act on: "with pp1"; else "".
   std::string_view (*no_effect)(const Strategy&) = nullptr;

@@ -203,6 +203,7 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
                                               "schedule=naive",
                                               "chunks=the schedule's",
                                               "vertical_sync=off",
+                                              "replicas=one",
                                               "microbatches=1",
                                               "layers=balanced",
                                               "boundary=whole",
@@ -214,15 +215,17 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
   ASSERT_EQ(keys.size(), standards.size());
   for (std::size_t k = 0; k < keys.size(); ++k) {
     EXPECT_EQ(keys[k].standard, standards[k]);
-    EXPECT_EQ(keys[k].program, keys[k].name == "optimizer" || keys[k].name == "clip" || keys[k].name == "vertical_sync")
-        << keys[k].name;
+    const std::set<std::string> programs = {"optimizer", "clip", "vertical_sync", "replicas"};
+    EXPECT_EQ(keys[k].program, programs.contains(keys[k].name)) << keys[k].name;
   }
   EXPECT_EQ(keys[4].values,
             "schedule=naive | gpipe | one_f_one_b | interleaved | zb_h1 | zb_h2 | zb_v | dualpipe | pipedream | "
             "pipedream_2bw");
-  EXPECT_EQ(keys[9].values, "boundary=whole | scattered");
-  EXPECT_EQ(keys[10].values, "attention=stored | tiled");
-  EXPECT_EQ(keys[12].values, "optimizer=sgd | momentum | adam | adamw");
+  EXPECT_EQ(keys[7].values, "replicas=one | N,N,...");
+  EXPECT_EQ(keys[9].values, "layers=balanced | N,N,...");
+  EXPECT_EQ(keys[10].values, "boundary=whole | scattered");
+  EXPECT_EQ(keys[11].values, "attention=stored | tiled");
+  EXPECT_EQ(keys[13].values, "optimizer=sgd | momentum | adam | adamw");
 }
 
 TEST(Strategy, OneScheduleHasOneText) {
@@ -232,6 +235,23 @@ TEST(Strategy, OneScheduleHasOneText) {
   EXPECT_EQ(print(parse_strategy("pp2 schedule=gpipe chunks=1")), "pp2 schedule=gpipe");
   EXPECT_EQ(schedule_shape(parse_strategy("pp2 schedule=zb_v")).stages(), 4);
   EXPECT_EQ(schedule_shape(parse_strategy("pp2 schedule=dualpipe")).stages(), 2);
+}
+
+TEST(Strategy, ReplicasMakeTheMeshLargerThanThePipelineIsLong) {
+  const Strategy s = parse_strategy("dp2 pp3 tp2 schedule=pipedream replicas=2,1,1");
+  EXPECT_EQ(print(s), "dp2 pp3 tp2 schedule=pipedream replicas=2,1,1");
+  EXPECT_EQ(s.pipeline_ranks(), 4);
+  EXPECT_EQ(s.ranks(), 16);
+  EXPECT_EQ(mesh_of(s).ranks(), 16);
+  EXPECT_EQ(schedule_shape(s, 6).stages(), 3);
+  EXPECT_EQ(parse_strategy("pp2 schedule=pipedream replicas=1,1"), parse_strategy("pp2 schedule=pipedream"));
+  EXPECT_EQ(parse_strategy("pp2 schedule=pipedream replicas=one"), parse_strategy("pp2 schedule=pipedream"));
+  EXPECT_EQ(parse_strategy("dp* pp2 schedule=pipedream replicas=2,1", 6).dp, 2);
+  EXPECT_EQ(refusal("pp2 schedule=pipedream replicas=2,0"),
+            "\"replicas=2,0\": replicas must be one or a list as 3,2,2 of whole numbers from 1 to 2147483648");
+  EXPECT_EQ(refusal("pp2 schedule=pipedream replicas=2147483648,1"),
+            "dp1 pp2147483649 tp1: at most 2147483648 ranks are possible");
+  EXPECT_THROW(parse_strategy("pp* schedule=pipedream replicas=2,1", 6), BadInput);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
@@ -130,6 +131,7 @@ std::string hash(const Workload& workload, const Corpus& corpus) {
   if (const auto& stale = workload.stale; stale) {
     std::string text = fmt::format("stale {}", static_cast<int>(stale.rule));
     for (const auto layers : stale.stage_layers) text += fmt::format(" {}", layers);
+    if (!stale.replicas.empty()) text += fmt::format(" replicas {}", fmt::join(stale.replicas, " "));
     sha.add(text);
   }
   return sha.finish_hex();

@@ -30,6 +30,7 @@ struct StaleProgram {
   enum class Rule : std::uint8_t { none, stashed, vertical_sync, double_buffered };
   Rule rule = Rule::none;
   std::vector<std::int64_t> stage_layers = {};  ///< layers of each stage
+  std::vector<std::int64_t> replicas = {};      ///< ranks of each stage, which take steps in turn; empty: one each
 
   explicit operator bool() const { return rule != Rule::none; }
 };

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/plan/stale_steps.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "impl/plan/schedule_updates.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::plan {
+namespace {
+
+class Steps {
+ public:
+  Steps(const Schedule& schedule, const ScheduleIndex& index, std::int64_t parts)
+      : schedule_(schedule),
+        index_(index),
+        parts_(parts),
+        of_update_(microbatches_per_update(schedule, index.extent())),
+        done_(schedule.ranks.size(), 0),
+        due_(schedule.ranks.size(), 0),
+        by_step_(schedule.ranks.size()) {}
+
+  std::vector<std::vector<std::size_t>> cut() && {
+    const std::int64_t steps = index_.extent().microbatches / parts_;
+    for (std::int64_t step = 1; step <= steps; ++step) {
+      for (std::size_t rank = 0; rank < done_.size(); ++rank) find_ends(rank, step);
+      while (run_what_is_due()) {
+      }
+      for (std::size_t rank = 0; rank < done_.size(); ++rank) {
+        if (step == steps) done_[rank] = schedule_.ranks[rank].size();
+        require_last_gradients(rank);
+        by_step_[rank].push_back(done_[rank]);
+      }
+    }
+    return std::move(by_step_);
+  }
+
+ private:
+  /// Of losses and updates, with which a step ends; 0: of neither.
+  std::int64_t step_that_ends_with(const Action& a) const {
+    if (a.kind == ActionKind::forward && a.stage + 1 == index_.extent().stages) return a.microbatch / parts_ + 1;
+    if (a.kind != ActionKind::update) return 0;
+    const std::int64_t of = of_update_[static_cast<std::size_t>(a.stage)];
+    return ((a.microbatch / of + 1) * of + parts_ - 1) / parts_;
+  }
+
+  void find_ends(std::size_t rank, std::int64_t step) {
+    const auto& actions = schedule_.ranks[rank];
+    for (std::size_t at = due_[rank]; at < actions.size(); ++at) {
+      const std::int64_t end = step_that_ends_with(actions[at]);
+      if (end > step && actions[at].kind == ActionKind::update) return;
+      if (end > 0 && end <= step) due_[rank] = at + 1;
+    }
+  }
+
+  /// Once over all ranks; whether anything ran.
+  bool run_what_is_due() {
+    bool ran = false;
+    for (std::size_t rank = 0; rank < done_.size(); ++rank)
+      for (; done_[rank] < due_[rank]; ++done_[rank], ran = true) {
+        const Action& action = schedule_.ranks[rank][done_[rank]];
+        if (const auto source = index_.source(action); source && *source) needs(*source);
+        const auto target = index_.target(action);
+        if (!target || target->rank == static_cast<std::int32_t>(rank)) continue;
+        auto& sent = sent_[{rank, target->rank, action.kind == ActionKind::forward}];
+        sent.push_back(*target);
+        if (const std::int64_t over = std::ssize(sent) - schedule_.send_depth; over > 0)
+          needs(sent[static_cast<std::size_t>(over - 1)]);
+      }
+    return ran;
+  }
+  void needs(const ActionPlace& place) {
+    std::size_t& due = due_[static_cast<std::size_t>(place.rank)];
+    due = std::max(due, static_cast<std::size_t>(place.at) + 1);
+  }
+
+  /// Between a stage's update and the end of its step nothing adds to the stage's gradients.
+  void require_last_gradients(std::size_t rank) const {
+    const auto& actions = schedule_.ranks[rank];
+    const std::size_t begin = by_step_[rank].empty() ? 0 : by_step_[rank].back();
+    for (std::size_t u = begin; u < done_[rank]; ++u)
+      for (std::size_t at = u + 1; actions[u].kind == ActionKind::update && at < done_[rank]; ++at)
+        if (is_weight_backward(actions[at]) && actions[at].stage == actions[u].stage)
+          throw NotSupported("schedule: " + print(actions[at]) + " has to run before the step of " + print(actions[u]) +
+                             " ends, whose gradients are observed then");
+  }
+
+  const Schedule& schedule_;
+  const ScheduleIndex& index_;
+  const std::int64_t parts_;
+  const std::vector<std::int64_t> of_update_;
+  std::vector<std::size_t> done_, due_;
+  std::map<std::tuple<std::size_t, std::int32_t, bool>, std::vector<ActionPlace>> sent_;  // who receives, by direction
+  std::vector<std::vector<std::size_t>> by_step_;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> actions_by_step(const Schedule& schedule, const ScheduleIndex& index,
+                                                      std::int64_t parts) {
+  return Steps(schedule, index, parts).cut();
+}
+
+}  // namespace shardproof::plan
