@@ -44,9 +44,11 @@ std::vector<Row> timing(const Record& record) {
   if (std::isnan(of("time_compute_share"))) return {};
   std::vector<Row> rows;
   rows.push_back(
-      {"time", fmt::format("{:.1f} % compute, {:.1f} % communication, {:.1f} % wait, {:.1f} % copy, {:.1f} % host",
-                           100 * of("time_compute_share"), 100 * of("time_communication_share"),
-                           100 * of("time_wait_share"), 100 * of("time_copy_share"), 100 * of("time_host_share"))});
+      {"time",
+       fmt::format("{:.1f} % compute, {:.1f} % communication, {:.1f} % wait, {:.1f} % copy, {:.1f} % host "
+                   "(engine: {:.2f} % as processor time)",
+                   100 * of("time_compute_share"), 100 * of("time_communication_share"), 100 * of("time_wait_share"),
+                   100 * of("time_copy_share"), 100 * of("time_host_share"), 100 * of("engine_processor_share"))});
   if (record.ranks > 1)
     rows.push_back(
         {"replay", fmt::format("{:.0f} tokens/s (quartiles {:.0f} to {:.0f}) where each rank has a device, of "

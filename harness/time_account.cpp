@@ -42,6 +42,14 @@ std::vector<Change> changes_of(const Spans& rank, const std::vector<std::int64_t
   return changes;
 }
 
+std::int64_t cpu_outside_kernels(const Spans& rank, const StepSpan& step) {
+  std::int64_t cpu = step.cpu_end - step.cpu_start;
+  for (const auto& kernel : rank.kernels)
+    if (kernel.thread == step.thread && kernel.start >= step.start && kernel.end <= step.end)
+      cpu -= kernel.cpu_end - kernel.cpu_start;
+  return cpu;
+}
+
 }  // namespace
 
 std::vector<std::vector<std::int64_t>> waits(std::span<const Spans> ranks) {
@@ -72,6 +80,7 @@ std::vector<std::vector<TimeAccount>> time_accounts(std::span<const Spans> ranks
     auto& accounts = result.emplace_back();
     for (const auto& step : ranks[r].steps) {
       auto& account = accounts.emplace_back();
+      account.engine = 1e-9 * static_cast<double>(cpu_outside_kernels(ranks[r], step));
       const std::array<double*, lane_count> seconds = {&account.compute, &account.copy, &account.communication,
                                                        &account.wait};
       for (auto now = step.start; now < step.end;) {

@@ -18,6 +18,8 @@ struct TimeAccount {
   double communication = 0;  ///< exchanges after all whom they concern have come
   double wait = 0;           ///< exchanges before that
   double host = 0;           ///< all the rest
+  /// Processor time of the step's thread outside of kernels: what the engine itself costs, whoever else has processors.
+  double engine = 0;
   double total() const { return compute + copy + communication + wait + host; }
 };
 

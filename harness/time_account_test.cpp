@@ -76,6 +76,25 @@ TEST(TimeAccount, OfSeveralStepsAndNone) {
   EXPECT_TRUE(time_accounts(std::vector<Spans>(2))[1].empty());
 }
 
+// Whatever the clock on the wall says: a thread that is set aside has no processor time.
+TEST(TimeAccount, TheEngineIsWhatTheThreadDoesBetweenKernels) {
+  const auto with_cpu = [](auto s, std::int64_t from, std::int64_t to) {
+    s.cpu_start = from, s.cpu_end = to;
+    return s;
+  };
+  Spans rank = rank_of({}, {}, 0);
+  rank.steps = {with_cpu(StepSpan{span(0, 100), 1}, 1000, 1050), with_cpu(StepSpan{span(100, 200), 2}, 1050, 1150)};
+  rank.kernels = {with_cpu(KernelSpan{span(10, 60), "matmul"}, 1005, 1035),
+                  with_cpu(KernelSpan{span(100, 190), "matmul"}, 1050, 1140)};
+  rank.kernels.push_back(rank.kernels.back());
+  std::thread other([] {});
+  rank.kernels.back().thread = other.get_id();
+  other.join();
+  const auto accounts = time_accounts(std::vector{rank});
+  EXPECT_DOUBLE_EQ(accounts[0][0].engine, 20 * ns);
+  EXPECT_DOUBLE_EQ(accounts[0][1].engine, 10 * ns);
+}
+
 TEST(Trace, CutsAKernelAtItsExchanges) {
   const auto text =
       chrome_trace(std::vector<Spans>{rank_of({{span(1000, 9000), "all_reduce"}}, {all_reduce(2000, 7000, 0)}, 10000),

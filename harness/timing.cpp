@@ -39,13 +39,14 @@ void add_shares(std::span<const Spans> ranks, Adder& add) {
   for (const auto& steps : time_accounts(ranks))
     for (const auto& step : steps) {
       sum.compute += step.compute, sum.copy += step.copy, sum.communication += step.communication;
-      sum.wait += step.wait, sum.host += step.host;
+      sum.wait += step.wait, sum.host += step.host, sum.engine += step.engine;
     }
   add.one("time_compute_share", sum.compute / sum.total());
   add.one("time_copy_share", sum.copy / sum.total());
   add.one("time_communication_share", sum.communication / sum.total());
   add.one("time_wait_share", sum.wait / sum.total());
   add.one("time_host_share", sum.host / sum.total());
+  add.one("engine_processor_share", sum.engine / sum.total());
 }
 
 void add_bubble(const std::string& kind, const std::vector<PipelinePart>& parts, std::int64_t ranks, Adder& add) {
