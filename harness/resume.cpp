@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/resume.hpp"
 
-#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -52,30 +54,32 @@ std::vector<std::optional<Record>> resume(RunFolder& folder, std::size_t count,
   const std::vector<Record>& earlier = folder.earlier();
   if (earlier.empty()) return result;
   std::vector<CaseKey> cases;
-  for (std::size_t k = 0; k < count; ++k) cases.push_back(key_of(k));
+  std::map<std::pair<std::string, std::string>, std::deque<std::size_t>> left;  // by text and rerun line
+  for (std::size_t k = 0; k < count; ++k) {
+    const CaseKey& key = cases.emplace_back(key_of(k));
+    left[{key.case_text, key.rerun}].push_back(k);
+  }
   const std::string records = (folder.path() / "records.jsonl").string();
   std::vector<std::size_t> kept;
   for (std::size_t i = 0; i < earlier.size(); ++i) {
     const Record& record = earlier[i];
-    const auto is_its = [&](const CaseKey& key) {
-      return key.case_text == record.case_text && key.rerun == record.rerun;
-    };
-    auto at = std::ranges::find_if(cases, is_its);
-    while (at != cases.end() && result[static_cast<std::size_t>(at - cases.begin())])
-      at = std::find_if(at + 1, cases.end(), is_its);
-    if (at == cases.end() && std::ranges::any_of(cases, is_its))
+    const auto found = left.find({record.case_text, record.rerun});
+    if (found == left.end())
+      throw BadInput(fmt::format("--resume: {}:{} is of another run: {}", records, i + 1, record.rerun));
+    if (found->second.empty())
       throw BadInput(fmt::format("--resume: {}:{} is one more record of a case than this line has: {}", records, i + 1,
                                  record.rerun));
-    if (at == cases.end())
-      throw BadInput(fmt::format("--resume: {}:{} is of another run: {}", records, i + 1, record.rerun));
+    const std::size_t at = found->second.front();
+    found->second.pop_front();
     if (record.environment != environment)
       throw BadInput(fmt::format("--resume: {} was made elsewhere ({}): --overwrite it, or choose another --out",
                                  records, difference(record.environment, environment)));
-    if (record.fabric != at->fabric ||
-        (at->workload_hash && !record.workload_hash.empty() && record.workload_hash != at->workload_hash()))
+    const CaseKey& key = cases[at];
+    if (record.fabric != key.fabric ||
+        (key.workload_hash && !record.workload_hash.empty() && record.workload_hash != key.workload_hash()))
       throw BadInput(fmt::format("--resume: {}:{} was made when a file of its line held something else: {}", records,
                                  i + 1, record.rerun));
-    result[static_cast<std::size_t>(at - cases.begin())] = record;
+    result[at] = record;
     if (stays(record)) kept.push_back(i);
   }
   folder.keep(kept);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@
 
 namespace shardproof::harness {
 
+struct Space;
+
 struct Entry {
   std::string name, why;
   std::vector<Case> cases;
@@ -21,7 +24,8 @@ struct Entry {
   std::int64_t pass = 0, unsupported = 0;        ///< verdicts expected when all of them run
   std::vector<std::string> needs = {};           ///< techniques that the rest of the workload's purpose waits for
   bool pairs = false;                            ///< the cases cover pairs of factors' levels:
-  std::int64_t covered = 0, legal = 0;           ///< so many of so many legal ones
+  std::int64_t covered = 0, legal = 0;           ///< so many of so many legal ones,
+  std::shared_ptr<const Space> space = {};       ///< of these factors
 };
 
 struct Suite {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -51,21 +53,22 @@ class EntryReader {
     if (!entry.name.empty()) origin_ += fmt::format(" ({})", entry.name);
     entry.why = text("why");
     const std::size_t before = findings_.size();
-    const Space space = read_space(seed);
-    const auto strategies = read_strategies();
+    Space space = read_space(seed);
+    space.given = read_strategies();
     entry.pairs = read_cover();
     const auto all = track_names();
-    const auto tracks = named(texts("tracks", {all.begin(), all.end()}), track_named);
+    space.tracks = named(texts("tracks", {all.begin(), all.end()}), track_named);
     if (object_.contains("shows")) entry.shows = named(texts("shows", {}), shown_of);
     entry.needs = texts("needs", {});
-    const double cases = size_of(space) * static_cast<double>(strategies.size() * tracks.size());
+    const double cases = size_of(space);
     if (cases > static_cast<double>(most) && !entry.pairs)
       report(fmt::format("it makes {:.3g} cases; at most {} are legal", cases, most));
     if (entry.pairs && pairs_of(space) > static_cast<double>(most))
       report(fmt::format("its factors have {:.3g} pairs of levels; at most {} are legal", pairs_of(space), most));
     const bool counted = findings_.size() == before;  // else what the cases would be is not known
-    if (counted) make_cases(entry, space, strategies, tracks);
+    if (counted) make_cases(entry, space);
     read_expect(entry, counted, space.most_ranks);
+    if (entry.pairs) entry.space = std::make_shared<const Space>(std::move(space));
     return entry;
   }
 
@@ -139,28 +142,23 @@ class EntryReader {
     return result;
   }
 
-  struct Spread {
-    std::string strategy;
-    std::int64_t ranks;
-  };
-
-  /// Each strategy on each number of ranks, or on those that it needs. Empty strategies: the factors' own.
-  std::vector<Spread> read_strategies() {
+  /// Each strategy on each number of ranks, or on those that it needs. None: the factors' own.
+  std::vector<GivenStrategy> read_strategies() {
     if (object_.contains("strategy_factors")) {
       for (const char* key : {"strategies", "ranks"}) {
         if (object_.contains(key)) report(fmt::format("\"{}\" and \"strategy_factors\" exclude each other", key));
       }
-      return {{"", 0}};
+      return {};
     }
     std::vector<std::int64_t> ranks;
     for (const auto& item : list("ranks", ordered_json::array())) ranks.push_back(positive(item, "ranks"));
-    std::vector<Spread> spreads;
+    std::vector<GivenStrategy> given;
     for (const auto& strategy : texts("strategies", {"dp1"})) {
-      for (const auto n : ranks) spreads.push_back({strategy, n});
+      for (const auto n : ranks) given.push_back({strategy, n});
       if (object_.contains("ranks")) continue;
-      attempt([&] { spreads.push_back({strategy, plan::parse_strategy(strategy).ranks()}); });
+      attempt([&] { given.push_back({strategy, plan::parse_strategy(strategy).ranks()}); });
     }
-    return spreads;
+    return given;
   }
 
   /// Whether pairs are covered, instead of all combinations made.
@@ -174,20 +172,11 @@ class EntryReader {
     return *cover == "pairs";
   }
 
-  void make_cases(Entry& entry, const Space& space, const std::vector<Spread>& spreads,
-                  const std::vector<Track>& tracks) {
+  void make_cases(Entry& entry, const Space& space) {
     Expanded expanded;
     if (!attempt([&] { expanded = expand(space, entry.pairs); })) return;
     entry.covered = expanded.covered, entry.legal = expanded.legal;
-    for (const auto& one : expanded.cases) {
-      for (const auto& spread : spreads) {
-        for (const auto track : tracks) {
-          Case& value = entry.cases.emplace_back(one);
-          if (!spread.strategy.empty()) value.strategy = spread.strategy, value.ranks = spread.ranks;
-          value.track = track;
-        }
-      }
-    }
+    entry.cases = std::move(expanded.cases);
   }
 
   /// A refusal is a finding; then false.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <span>
 #include <variant>
 
@@ -13,6 +14,7 @@
 #include "impl/plan/strategy_table.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
+#include "kernels/core/scalar.hpp"
 #include "suites/workload/workload.hpp"
 
 namespace shardproof::harness {
@@ -21,6 +23,8 @@ namespace {
 
 /// One level of each factor: the workload, the settings, the strategy's keys.
 using Row = std::span<const std::size_t>;
+
+constexpr std::size_t most_kept = 10'000;  // workloads that have been read
 
 class Expander {
  public:
@@ -41,12 +45,19 @@ class Expander {
     return plan::refusals(strategy, workload_of(row)).empty();
   }
 
-  Case case_of(Row row) const {
-    const plan::Strategy strategy = strategy_of(row);
-    return {.workload = space_.workloads[row[0]],
-            .settings = settings_of(row),
-            .strategy = plan::print(strategy),
-            .ranks = strategy.ranks()};
+  void add_cases(Row row, std::vector<Case>& cases) const {
+    std::vector<GivenStrategy> given = space_.given;
+    if (given.empty()) {
+      const plan::Strategy strategy = strategy_of(row);
+      given.push_back({plan::print(strategy), strategy.ranks()});
+    }
+    for (const auto& strategy : given)
+      for (const auto track : space_.tracks)
+        cases.push_back({.workload = space_.workloads[row[0]],
+                         .settings = settings_of(row),
+                         .strategy = strategy.strategy,
+                         .ranks = strategy.ranks,
+                         .track = track});
   }
 
  private:
@@ -73,6 +84,7 @@ class Expander {
     const Combination key(own.begin(), own.end());
     const auto found = workloads_.find(key);
     if (found != workloads_.end()) return found->second;
+    if (workloads_.size() == most_kept) workloads_.clear();
     return workloads_.emplace(key, workload::load(space_.workloads[row[0]], settings_of(row))).first->second;
   }
 
@@ -123,12 +135,12 @@ Expanded expand(const Space& space, bool pairs) {
   } else {
     rows = every(levels, expander);
   }
-  for (const auto& row : rows) result.cases.push_back(expander.case_of(row));
+  for (const auto& row : rows) expander.add_cases(row, result.cases);
   return result;
 }
 
 double size_of(const Space& space) {
-  double size = 1;
+  auto size = static_cast<double>(std::max<std::size_t>(space.given.size(), 1) * space.tracks.size());
   for (const auto levels : Expander(space).levels()) size *= static_cast<double>(levels);
   return size;
 }
@@ -140,6 +152,52 @@ double pairs_of(const Space& space) {
     before += static_cast<double>(levels);
   }
   return pairs;
+}
+
+/// Steps through the combinations by the golden ratio of their number, made prime to it: a walk that meets each once,
+/// and whose points are spread as evenly as points of a beginning can be (Knuth 1973, section 6.4, theorem S).
+struct Grid::Impl {
+  Impl(const Space& space, std::int64_t shard_, std::int64_t shards_)
+      : expander(space), levels(expander.levels()), shards(static_cast<std::uint64_t>(shards_)) {
+    double all = 1;
+    for (const auto n : levels) all *= static_cast<double>(n), size *= n;
+    if (all > 0x1p62) throw BadInput(fmt::format("a grid has {:.3g} combinations; at most 2^62 are legal", all));
+    stride = static_cast<std::uint64_t>(0.6180339887498949 * all);
+    while (std::gcd(stride, size) != 1) ++stride;
+    walk(static_cast<std::uint64_t>(shard_ - 1));
+  }
+
+  void walk(std::uint64_t steps) {
+    index += steps;
+    if (index < size) position = static_cast<std::uint64_t>(uint128{index} * stride % size);
+  }
+
+  Combination row() const {
+    Combination row(levels.size());
+    std::uint64_t rest = position;
+    for (std::size_t f = levels.size(); f-- > 0; rest /= levels[f]) row[f] = rest % levels[f];
+    return row;
+  }
+
+  Expander expander;
+  const std::vector<std::size_t> levels;
+  const std::uint64_t shards;
+  std::uint64_t size = 1, stride = 0;
+  std::uint64_t index = 0, position = 0;  // of the next: in their order, and where it lies
+};
+
+Grid::Grid(const Space& space, std::int64_t shard, std::int64_t shards)
+    : impl_(std::make_unique<Impl>(space, shard, shards)) {}
+Grid::Grid(Grid&& other) noexcept = default;
+Grid::~Grid() = default;
+
+std::optional<std::vector<Case>> Grid::next() {
+  if (impl_->index >= impl_->size) return std::nullopt;
+  std::vector<Case> cases;
+  const Combination row = impl_->row();
+  if (impl_->expander.is_legal(row)) impl_->expander.add_cases(row, cases);
+  impl_->walk(impl_->shards);
+  return cases;
 }
 
 }  // namespace shardproof::harness

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks, and those that read clocks: every case of the suites, every planted fault, 1,000 flipped bits, random
-# strategies for SHARDPROOF_SOAK (30m), all tests under both sanitizers, one digest from three compilers' builds, long
+# strategies for SHARDPROOF_SOAK (30m), a part of the full grid of pipelines, another each day of the year, for at most
+# SHARDPROOF_EXHAUSTIVE (30m), all tests under both sanitizers, one digest from three compilers' builds, long
 # runs, pipelines beside theory. Prints a table and fails if a stage did.
 #   scripts/nightly.sh [STAGE...]    only these stages: faults soak
 set -uo pipefail
@@ -44,6 +45,8 @@ stage flips_1000 env SHARDPROOF_FLIPS=1000 build/cpu/harness/harness_tests --gte
 stage faults scripts/faults.sh
 stage soak build/cpu/shardproof check --random --seed "$(date +%Y%j)" --time-budget "${SHARDPROOF_SOAK:-30m}" \
   --out "$out/soak" --overwrite
+stage exhaustive build/cpu/shardproof check --suite pipeline --exhaustive --shard "$((10#$(date +%j)))/366" \
+  --time-budget "${SHARDPROOF_EXHAUSTIVE:-30m}" --out "$out/exhaustive" --overwrite
 stage fuzz fuzz
 stage digest_gcc_o0 digest_of gcc_o0 g++ Debug
 stage digest_gcc_o3 digest_of gcc_o3 g++ RelWithDebInfo -DSHARDPROOF_ARCH=native

@@ -6,12 +6,16 @@
 #include <cstdio>
 #include <deque>
 #include <limits>
+#include <memory>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "harness/command.hpp"
 #include "harness/environment.hpp"
+#include "harness/exhaustive.hpp"
 #include "harness/options.hpp"
 #include "harness/progress.hpp"
 #include "harness/random_cases.hpp"
@@ -35,9 +39,11 @@ constexpr std::int64_t most_tries = 200;  // cases that are tried for each
 
 struct Request {
   Suite suite;
-  std::vector<Selected> cases;  // none: random ones
+  std::vector<Selected> cases;             // none: random ones, or with `exhaustive` those that a run had already begun
+  std::shared_ptr<Exhaustive> exhaustive;  // none: the cases
   std::int64_t threads = 1;
-  std::optional<double> random_seconds;
+  bool random = false;
+  std::optional<double> seconds;  // how long cases are begun
   std::uint64_t seed = 1;
   Track track = Track::exact;
   CheckOptions options;
@@ -60,7 +66,8 @@ Suite suite_of(const std::string& text, const std::vector<std::string>& shows) {
 /// False when only help was asked for.
 bool parse(std::span<const std::string> args, Request& request) {
   std::string suite, one;
-  bool random = false;
+  bool& random = request.random;
+  bool exhaustive = false;
   std::vector<std::string> shows;
   DisturbanceOptions disturbance(standard_delays);
   Selection selection;
@@ -76,8 +83,12 @@ bool parse(std::span<const std::string> args, Request& request) {
             "Only these cases or entries; '*' is any characters; may be repeated")
       .track(selection.track, "Only cases of this track")
       .flag("--random", random, "Random legal strategies on random workloads instead, until the time is over")
-      .duration("--time-budget", request.random_seconds,
-                "With --random: how long cases are begun, as 90, 90s or 30m (default: 60s)")
+      .flag("--exhaustive", exhaustive,
+            "With --suite: all legal combinations where an entry covers pairs; how many is printed first, and "
+            "--filter chooses entries by name")
+      .duration("--time-budget", request.seconds,
+                "How long cases are begun, as 90, 90s or 30m: with --random (default: 60s) or --exhaustive (default: "
+                "to the end)")
       .number("--seed", seed, 0, most,
               "Seed that random workloads are drawn with (default: the suite's own; with --random, 1)")
       .shard(selection.shard, selection.shards)
@@ -103,12 +114,13 @@ bool parse(std::span<const std::string> args, Request& request) {
   if (given.size() > 1) throw BadInput(workload::joined(given, " and ") + " exclude each other");
   request.folder.require_legal();
   if (random && request.folder.resumes()) throw BadInput("--random draws its cases anew: there is nothing to --resume");
-  if (request.random_seconds && !random) throw BadInput("--time-budget belongs to --random");
+  if (exhaustive && suite.empty()) throw BadInput("--exhaustive belongs to --suite");
+  if (request.seconds && !random && !exhaustive) throw BadInput("--time-budget belongs to --random and --exhaustive");
   if (random && (!selection.filters.empty() || selection.shards > 1 || request.list || !shows.empty()))
     throw BadInput("--random takes no --filter, --shard, --list and --shows");
   request.options.disturbance = disturbance.disturbance();
   if (random) {
-    request.random_seconds = request.random_seconds.value_or(60);
+    request.seconds = request.seconds.value_or(60);
     request.seed = static_cast<std::uint64_t>(seed.value_or(1));
     request.track = selection.track.value_or(Track::exact);
     request.suite.entries.resize(1);
@@ -123,9 +135,13 @@ bool parse(std::span<const std::string> args, Request& request) {
     request.suite = suite.empty()
                         ? suite_of(one, shows)
                         : load_suite(suite, seed ? std::optional(static_cast<std::uint64_t>(*seed)) : std::nullopt);
-    request.cases = select(request.suite, selection);
+    const std::vector<Selected> in_pairs = select(request.suite, exhaustive ? Selection{} : selection);
+    if (exhaustive)
+      request.exhaustive = std::make_shared<Exhaustive>(request.suite, selection);
+    else
+      request.cases = in_pairs;
     const auto is_random = [](const Selected& s) { return s.value->workload.starts_with("random:"); };
-    if (seed && std::ranges::none_of(request.cases, is_random))
+    if (seed && std::ranges::none_of(in_pairs, is_random))
       throw BadInput("--seed has no effect: no case that is selected has a random workload");
     if (!one.empty()) comm::parse_injections(request.options.disturbance.injections, request.cases[0].value->ranks);
   }
@@ -137,19 +153,35 @@ bool parse(std::span<const std::string> args, Request& request) {
   return true;
 }
 
-/// Random cases, kept in `cases`, until the time is over.
+/// Random cases, kept in `cases`.
 CaseSource random_source(const Request& request, std::deque<Case>& cases) {
-  const auto start = std::chrono::steady_clock::now();
-  return [&request, &cases, start, index = std::int64_t{0}]() mutable -> std::optional<Selected> {
+  return [&request, &cases, index = std::int64_t{0}]() mutable -> std::optional<Selected> {
     while (true) {
       stop_if_interrupted();
-      const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start;
-      if (gone.count() >= *request.random_seconds) return std::nullopt;
       Case value = random_case(request.seed, index++, request.track);
       if (injections_fit(request.options.disturbance.injections, value.ranks))
         return Selected{&request.suite.entries[0], &cases.emplace_back(std::move(value))};
     }
   };
+}
+
+CaseSource until_over(CaseSource source, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  return [=]() -> std::optional<Selected> {
+    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start;
+    return gone.count() >= seconds ? std::nullopt : source();
+  };
+}
+
+/// Those that are left of the cases, then what follows.
+CaseSource source_of(const Request& request, std::span<const Selected> left, std::deque<Case>& random_cases) {
+  CaseSource source = request.random ? random_source(request, random_cases) : one_by_one(left);
+  if (request.exhaustive)
+    source = [first = std::move(source), &request] {
+      const auto selected = first();
+      return selected ? selected : request.exhaustive->next();
+    };
+  return request.seconds ? until_over(std::move(source), *request.seconds) : source;
 }
 
 /// Made smaller as long as it ends as it did, and said. `which`: "1 of 3" of those that fail.
@@ -170,8 +202,9 @@ void say_smallest(const Selected& selected, const Checked& failed, const Request
                             failed.record.case_text, smallest.tried, record.case_text, record.reason, record.rerun)));
 }
 
-/// Pairs of factors' levels, of the entries that ran whole.
+/// Pairs of factors' levels, of the entries that ran whole; or how far the grids were walked.
 std::string coverage(const Request& request) {
+  if (request.exhaustive) return request.exhaustive->report();
   std::int64_t covered = 0, legal = 0;
   for (const auto& entry : request.suite.entries) {
     const auto ran = std::ranges::count(request.cases, &entry, &Selected::entry);
@@ -201,12 +234,12 @@ ExitCode work(const Request& request, const Environment& here, std::span<const s
   const auto ended = [&](const Selected& selected, const Checked& as_judged) {
     Checked checked = as_judged;
     Record& record = checked.record;
-    if (request.random_seconds && record.verdict == Verdict::mistrusted) {  // a draw that can show nothing is left out
+    if (request.random && record.verdict == Verdict::mistrusted) {  // a draw that can show nothing is left out
       record.verdict = Verdict::skipped;
       checked.code = ExitCode::pass;
       ++idle;
     }
-    const bool alone = request.suite.name.empty() && !request.random_seconds;
+    const bool alone = request.suite.name.empty() && !request.random;
     if (checked.met_no_call && !alone) {
       record.verdict = Verdict::skipped;
       checked.code = ExitCode::pass;
@@ -215,8 +248,8 @@ ExitCode work(const Request& request, const Environment& here, std::span<const s
     folder.add(record);
     tally.add(selected, checked);
     ++done;
-    progress.show(request.random_seconds ? fmt::format("{} cases", done)
-                                         : fmt::format("{} of {} cases", done, request.cases.size()));
+    progress.show(request.random || request.exhaustive ? fmt::format("{} cases", done)
+                                                       : fmt::format("{} of {} cases", done, request.cases.size()));
     const bool unsupported = record.verdict == Verdict::unsupported;
     const bool refused = unsupported && selected.entry->unsupported > 0;
     refused_alone = unsupported && alone;
@@ -231,15 +264,14 @@ ExitCode work(const Request& request, const Environment& here, std::span<const s
   };
   const std::string results = fmt::format("results  {}\n", folder.path().string());
   try {
-    check_all(request.random_seconds ? random_source(request, random_cases) : one_by_one(left), request.threads, here,
-              ended, request.options);
+    check_all(source_of(request, left, random_cases), request.threads, here, ended, request.options);
     progress.clear();
     for (std::size_t k = 0; k < failed.size(); ++k)
       say_smallest(failed[k].first, failed[k].second, request, fmt::format("{} of {}", k + 1, failures));
   } catch (const Interrupted&) {
     progress.clear();
     say(stdout, tally.report() + results);
-    if (!request.random_seconds)
+    if (!request.random)
       say(stderr, printable(fmt::format("to go on: {}\n", request.folder.resuming_line(request.args, folder))));
     throw;
   }
@@ -260,16 +292,36 @@ ExitCode work(const Request& request, const Environment& here, std::span<const s
   return std::ferror(stdout) ? worst({code, ExitCode::write_failed}) : code;
 }
 
+/// The first ones of an exhaustive run, down to the last of which it holds a record. Few are without one, for those
+/// that did not pass run again first: where they are most by far, the records are taken for those of another run.
+void take_begun(Request& request, std::span<const Record> records) {
+  const std::size_t most = 100 * records.size() + 1000;
+  std::multiset<std::string> missing;
+  for (const auto& record : records) missing.insert(record.case_text);
+  while (!missing.empty() && request.cases.size() < most) {
+    const auto selected = request.exhaustive->next();
+    if (!selected) break;
+    request.cases.push_back(*selected);
+    if (const auto found = missing.find(print(*selected->value)); found != missing.end()) missing.erase(found);
+  }
+}
+
 ExitCode run(std::span<const std::string> args) {
   Request request;
   if (!parse(args, request)) return ExitCode::pass;
   if (request.list) {
     for (const auto& selected : request.cases)
       fmt::print("{}", printable(listed(*selected.value, selected.entry->name) + "\n"));
+    while (const auto selected = request.exhaustive ? request.exhaustive->next() : std::nullopt)
+      fmt::print("{}", printable(listed(*selected->value, selected->entry->name) + "\n"));
     return ExitCode::pass;
   }
   const Environment here = environment();
   RunFolder folder = request.folder.open();
+  if (request.exhaustive) {
+    say(stderr, printable(request.exhaustive->sizes()));
+    take_begun(request, folder.earlier());
+  }
   const auto key_of = [&](std::size_t k) {
     const Selected& s = request.cases[k];
     return CaseKey{.case_text = print(*s.value),

@@ -168,6 +168,26 @@ class Runs(Cli):
         done = self.expect(USAGE, "check", "tiny | schedule=gpipe | 1 rank | exact | cpu | threads", says="unsupported")
         self.assertNotIn("fail:", done.stderr)
 
+    def test_an_exhaustive_check_goes_on_where_it_was_stopped(self):
+        entry = {"name": "grid", "why": "w", "workload": "tiny", "set": {"layers": 1}, "tracks": ["exact"], "steps": 1,
+                 "cover": "pairs", "factors": {"dropout": [0, 0.5], "tied_head": [True, False]},
+                 "strategy_factors": {"dp": [1, 2, 3, 8], "tp": [1, 2]}, "expect": {"pass": 9}}
+        self.write("s.json", json.dumps({"why": "w", "cases": [entry]}))
+        check = ["check", "--suite", "./s.json", "--exhaustive"]
+        listed = self.expect(PASS, *check, "--list").stdout.splitlines()
+        self.assertEqual(len(set(listed)), 28)
+        done = self.expect(PASS, *check, "--out", "all", "--threads", "1", says="grid  32     28 legal")
+        self.assertIn("grids  32 of 32 cases looked at, to the end, 28 of them legal", done.stdout)
+        text = (self.folder / "all/records.jsonl").read_text().splitlines(keepends=True)
+        self.assertEqual(sorted(json.loads(line)["case"] for line in text), sorted(line.split("  #")[0] for line in listed))
+        self.expect(USAGE, *check, "--filter", "nothing", says="--exhaustive has no effect")
+        self.expect(USAGE, "check", "--random", "--exhaustive", says="--exhaustive belongs to --suite")
+        (self.folder / "part").mkdir()
+        (self.folder / "part/records.jsonl").write_text("".join(text[3:7]))
+        self.expect(PASS, *check, "--out", "part", "--resume")
+        self.assertEqual({r["case"] for r in self.records("part")}, {json.loads(line)["case"] for line in text})
+        self.expect(USAGE, *check, "--filter", "grid", "--track", "f64", "--out", "part", "--resume", says="no effect")
+
     def test_a_dry_run_needs_what_is_checked(self):
         def saved(*options):
             lines = self.run_tiny("--dry-run", *options).stdout.splitlines()
