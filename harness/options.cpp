@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 #include <errno.h>
@@ -186,6 +187,24 @@ bool Options::parse(std::span<const std::string> args) {
   throw_findings(findings);
   return true;
 }
+
+template <class T>
+std::vector<T> parse_numbers(const std::string& option, const std::string& text, T minimum, T maximum) {
+  std::vector<T> values;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    const auto value = parse_number<T>(std::string_view(word));
+    if (!value || !(*value >= minimum && *value <= maximum))
+      throw BadInput(fmt::format("{} {}: \"{}\" is not a {}number from {} to {}", option, text, word,
+                                 std::is_integral_v<T> ? "whole " : "", minimum, maximum));
+    values.push_back(*value);
+    begin = end + 1;
+  }
+  return values;
+}
+template std::vector<std::int64_t> parse_numbers(const std::string&, const std::string&, std::int64_t, std::int64_t);
+template std::vector<double> parse_numbers(const std::string&, const std::string&, double, double);
 
 std::int64_t parse_bytes(std::string_view text) {
   double unit = 1;

@@ -57,6 +57,9 @@ class Options {
   std::unique_ptr<State> state_;
 };
 
+/// "2,1" of an option, as numbers in [minimum, maximum]. Of std::int64_t and double. Throws BadInput.
+template <class T>
+std::vector<T> parse_numbers(const std::string& option, const std::string& text, T minimum, T maximum);
 /// Bytes as people write them: "512", "4K", "1.5G". Throws BadInput.
 std::int64_t parse_bytes(std::string_view text);
 /// "30m", "1.5h", "90s", "90", as seconds; above 0. Throws BadInput.

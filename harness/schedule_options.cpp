@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,23 +18,6 @@ namespace {
 
 constexpr std::int64_t most_actions = std::int64_t{1} << 22;
 constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 26;
-
-/// "2,1" as numbers in [minimum, maximum]. Throws BadInput.
-template <class T>
-std::vector<T> numbers(const std::string& option, const std::string& text, T minimum, T maximum) {
-  std::vector<T> values;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    const auto value = parse_number<T>(std::string_view(word));
-    if (!value || !(*value >= minimum && *value <= maximum))
-      throw BadInput(fmt::format("{} {}: \"{}\" is not a {}number from {} to {}", option, text, word,
-                                 std::is_integral_v<T> ? "whole " : "", minimum, maximum));
-    values.push_back(*value);
-    begin = end + 1;
-  }
-  return values;
-}
 
 }  // namespace
 
@@ -96,7 +78,7 @@ plan::ScheduleShape ScheduleOptions::shape(const plan::ScheduleGenerator& genera
                              .slices = slices_.value_or(1),
                              .microbatches_per_update = updates_.value_or(0),
                              .vertical_sync = vertical_sync_};
-  if (!replicas_.empty()) result.replicas = numbers<std::int64_t>("--replicas", replicas_, 1, most_actions);
+  if (!replicas_.empty()) result.replicas = parse_numbers<std::int64_t>("--replicas", replicas_, 1, most_actions);
   if (ranks_) {
     result.ranks = *ranks_;
   } else if (!result.replicas.empty()) {
@@ -170,7 +152,7 @@ plan::ActionCosts ScheduleOptions::costs(const NamedSchedule& named) const {
   // So that no sum or quotient of them leaves the range of double, nor a picture its pixels.
   constexpr double least = 1e-12, most = 1e12;
   const auto read = [&](const char* option, const std::string& text) {
-    auto values = numbers<double>(option, text, 0, most);
+    auto values = parse_numbers<double>(option, text, 0, most);
     for (const double value : values)
       if (value > 0 && value < least)
         throw BadInput(fmt::format("{} {}: {} is neither 0 nor from {} to {}", option, text, value, least, most));
@@ -191,12 +173,10 @@ plan::ActionCosts ScheduleOptions::costs(const NamedSchedule& named) const {
       throw BadInput(fmt::format("--stage-costs {}: {}, where the schedule has {}", stage_costs_,
                                  counted(costs.stages.size(), "number"), counted(named.extent.stages, "stage")));
   }
-  const auto starts_block = [](const plan::Action& a, const plan::Action& next) {
-    return a.kind == plan::ActionKind::forward && next.kind == plan::ActionKind::backward &&
-           a.microbatch != next.microbatch;
-  };
-  const auto has_block = [&](const std::vector<plan::Action>& actions) {
-    return std::ranges::adjacent_find(actions, starts_block) != actions.end();
+  const auto has_block = [](const std::vector<plan::Action>& actions) {
+    for (std::size_t at = 0; at < actions.size(); ++at)
+      if (plan::begins_block(actions, at)) return true;
+    return false;
   };
   if (overlapped_ && std::ranges::none_of(named.schedule.ranks, has_block))
     throw BadInput(fmt::format("--overlapped has no effect with {}: no F has the B of another microbatch just after it",

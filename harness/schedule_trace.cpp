@@ -16,12 +16,16 @@ std::string schedule_trace(const plan::Schedule& schedule, const plan::Timeline&
   const auto put = [&](const std::string& event) { events += (events.empty() ? "\n" : ",\n") + event; };
   std::int64_t messages = 0;
   const auto message = [&](const plan::ActionPlace& from, std::size_t to, const plan::Span& waiting) {
-    const plan::Span& sender = timeline.ranks[static_cast<std::size_t>(from.rank)][static_cast<std::size_t>(from.at)];
+    const auto rank = static_cast<std::size_t>(from.rank), at = static_cast<std::size_t>(from.at);
+    const plan::Span& sender = timeline.ranks[rank][at];
+    // What a block makes is there at its end.
+    const bool is_block = costs.overlapped && plan::begins_block(schedule.ranks[rank], at);
+    const double sent = is_block ? timeline.ranks[rank][at + 1].end : sender.end;
     const auto name = print(index.action(from));
     // A flow belongs to the action that lies about its time, so it starts where its action does.
     put(fmt::format(R"({{"name":"{}","cat":"message","ph":"s","id":{},"pid":{},"tid":0,"ts":{},)"
                     R"("args":{{"sent":{},"arrives":{}}}}})",
-                    name, messages, from.rank, sender.start, sender.end, sender.end + costs.message));
+                    name, messages, from.rank, sender.start, sent, sent + costs.message));
     put(fmt::format(R"({{"name":"{}","cat":"message","ph":"f","bp":"e","id":{},"pid":{},"tid":0,"ts":{}}})", name,
                     messages++, to, waiting.start));
   };

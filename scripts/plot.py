@@ -8,7 +8,8 @@ category beside its form, and what every rank does when.
 PATH is the folder of a run, or a FILE.json of `shardproof schedule draw NAME ... --out FILE.json`. Of all folders together:
 throughput, bubble, memory and timeline (timeline-2 and so on of further cases, 8 at most), each only where a record has
 what it shows, or the one named first; of FILE.json: FILE. They are written into DIR (default: the first folder, or the
-file's). Only cases that passed are drawn, each once, with all its runs. Needs matplotlib (Debian: python3-matplotlib).
+file's). Cases that passed are drawn, each once, with all its runs, and those of --no-check as "unchecked": they have no
+part in efficiencies. Needs matplotlib (Debian: python3-matplotlib).
 """
 import argparse
 import pathlib
@@ -197,6 +198,8 @@ def timelines(every):
     return [run_timeline(c) for c in traced[:MOST_TIMELINES]] or [None]
 
 
+MISSING = {"throughput": "no tokens per second (check measures nothing)", "bubble": "no bubble (a pipeline of two stages has one)",
+           "memory": "no count of memory", "timeline": "no trace (check records none)"}
 PLOTS = {"throughput": lambda every: [throughput(every)], "bubble": lambda every: [bubble(every)],
          "memory": lambda every: [memory(every)], "timeline": timelines}
 
@@ -235,7 +238,7 @@ def main():
         out.mkdir(parents=True, exist_ok=True)
         for name, figure in drawn:
             if figure is None:
-                print(f"{name}: nothing to draw")
+                print(f"{name}: nothing to draw: of the cases that passed, or ran with --no-check, there is {MISSING[name]}")
                 continue
             path = out / f"{name}.{options.format}"
             partial = path.with_name(path.name + ".partial")

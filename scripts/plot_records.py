@@ -9,7 +9,7 @@ CATEGORIES = ["parameter", "master_parameter", "gradient", "optimizer_state", "a
 
 
 def read(folder):
-    """The records that passed; raises ValueError naming what is wrong."""
+    """The records that passed, and those that were not to be judged; raises ValueError naming what is wrong."""
     path = folder / "records.jsonl"
     text = path.read_text(encoding="utf-8")
     if text and not text.endswith("\n"):
@@ -21,7 +21,12 @@ def read(folder):
             raise ValueError(f"{path}:{number}: the schema is {record.get('schema')!r}, not 'shardproof.record/1'")
         record["trace"] = folder / ("trace.json" if number == 1 else f"trace-{number}.json")
         records.append(record)
-    return [r for r in records if r["verdict"] == "pass"]
+    return [r for r in records if r["verdict"] == "pass" or is_unchecked(r)]
+
+
+def is_unchecked(record):
+    """By --no-check: what was measured is there, but nobody says that it is right."""
+    return (record["verdict"], record["judged"]) == ("skipped", "unchecked")
 
 
 def group(things, key):
@@ -44,6 +49,7 @@ class Case:
         self.runs, self.record = runs, runs[0]
         self.ranks, self.places = self.record["ranks"], places(self.record)
         disturbances = [f"delays {self.record['delays']}"] * (self.record["delays"] != 0) + self.record["injections"]
+        disturbances += ["unchecked"] * is_unchecked(self.record)
         self.disturbance = "".join(f" | {d}" for d in disturbances)
         environment = self.record["environment"]
         self.crowded = self.record["device"] == "cpu" and self.ranks > environment["cores"]

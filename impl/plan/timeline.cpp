@@ -60,6 +60,11 @@ void meet_in_updates(const Schedule& schedule, const std::vector<std::size_t>& f
 
 }  // namespace
 
+bool begins_block(std::span<const Action> actions, std::size_t at) {
+  return at + 1 < actions.size() && actions[at].kind == forward && actions[at + 1].kind == backward &&
+         actions[at].microbatch != actions[at + 1].microbatch;
+}
+
 double Timeline::bubble_overhead() const {
   return busy > 0 ? (static_cast<double>(ranks.size()) * makespan - busy) / busy : 0;
 }
@@ -90,17 +95,15 @@ Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
   for (const auto& actions : schedule.ranks) first.push_back(std::exchange(count, count + actions.size()));
   std::vector<Operation> operations;
   operations.reserve(count);
-  const auto begins_block = [&](std::size_t rank, std::size_t at) {
-    const auto& actions = schedule.ranks[rank];
-    return costs.overlapped && at + 1 < actions.size() && actions[at].kind == forward &&
-           actions[at + 1].kind == backward && actions[at].microbatch != actions[at + 1].microbatch;
+  const auto overlaps_next = [&](std::size_t rank, std::size_t at) {
+    return costs.overlapped && begins_block(schedule.ranks[rank], at);
   };
   const auto depend = [&](Operation& operation, const Action& a) {
     const auto source = index.source(a);
     if (!source || !*source) return;
     const auto rank = static_cast<std::size_t>(source->rank), at = static_cast<std::size_t>(source->at);
     operation.dependencies.push_back(
-        {first[rank] + at + (begins_block(rank, at) ? 1 : 0), source->rank == operation.rank ? 0 : costs.message});
+        {first[rank] + at + (overlaps_next(rank, at) ? 1 : 0), source->rank == operation.rank ? 0 : costs.message});
   };
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
     for (std::size_t at = 0; at < schedule.ranks[rank].size(); ++at) {
@@ -109,7 +112,7 @@ Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
       operation.rank = static_cast<std::int64_t>(rank);
       operation.cost = cost_of(a, costs, slices);
       depend(operation, a);
-      if (begins_block(rank, at)) depend(operation, schedule.ranks[rank][at + 1]);
+      if (overlaps_next(rank, at)) depend(operation, schedule.ranks[rank][at + 1]);
     }
 
   meet_in_updates(schedule, first, costs.message, operations);

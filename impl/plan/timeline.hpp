@@ -2,6 +2,8 @@
 // A schedule on a clock: makespan and bubble at given costs.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,9 @@ struct ActionCosts {
   /// both make is there at its end.
   bool overlapped = false;
 };
+
+/// Whether the action and the next are one block where blocks are overlapped.
+bool begins_block(std::span<const Action> actions, std::size_t at);
 
 struct Timeline {
   std::vector<std::vector<Span>> ranks;  ///< as Schedule::ranks

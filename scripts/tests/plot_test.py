@@ -274,6 +274,34 @@ class Plots(Cli):
         self.assert_close(sum(forward, ()), [t for m in range(8) for t in (m + 1, m + 1.5)], file["otherData"]["makespan"])
         self.assertIn("message: activation", drawn.text)
 
+    def test_a_message_of_a_block_is_sent_at_its_end(self):
+        file, _ = self.schedule("dualpipe", "--ranks", "4", "--costs", "1,1,1,0.5", "--overlapped")
+        spans = [e for e in file["traceEvents"] if e["ph"] == "X"]
+        received = {e["id"]: e["ts"] for e in file["traceEvents"] if e["ph"] == "f"}
+        blocks = 0
+        for message in [e for e in file["traceEvents"] if e["ph"] == "s"]:
+            own = [e for e in spans if e["pid"] == message["pid"]]
+            at = next(k for k, e in enumerate(own) if e["name"] == message["name"])
+            action, after = own[at], own[min(at + 1, len(own) - 1)]
+            parts = [re.fullmatch(r"(\d+)(\w)(\d+)", e["name"]).groups() for e in (action, after)]
+            is_block = parts[0][1] == "F" and parts[1][1] == "B" and parts[0][2] != parts[1][2]
+            blocks += is_block
+            last = after if is_block else action
+            self.assertEqual(message["args"]["sent"], last["ts"] + last["dur"])
+            self.assertLessEqual(message["args"]["arrives"], received[message["id"]])
+        self.assertGreater(blocks, 0)
+
+    def test_what_was_not_checked_is_drawn_as_that(self):
+        unchecked = self.record("pipe") | {"verdict": "skipped", "judged": "unchecked", "reason": "on request", "compared": 0}
+        drawn = self.draw([unchecked], "bubble")
+        self.assertIn("pp2 schedule=gpipe | unchecked, replay", drawn.text)
+        failed = self.record("pipe") | {"verdict": "fail"}
+        self.write("made/records.jsonl", json.dumps(failed) + "\n")
+        for name, what in [("bubble", "no bubble"), ("timeline", "no trace"), ("memory", "no count of memory")]:
+            self.assertEqual(self.plot(name, "made"), f"{name}: nothing to draw: of the cases that passed, or ran with "
+                             f"--no-check, there is {what}" + {"bubble": " (a pipeline of two stages has one)",
+                                                               "timeline": " (check records none)"}.get(name, "") + "\n")
+
     def test_png_and_all_at_once(self):
         shown = self.plot(*(self.runs / name for name in ["one", "two", "pipe"]), "--out", "plots")
         for name in ["throughput", "bubble", "memory", "timeline", "timeline-2", "timeline-3"]:
