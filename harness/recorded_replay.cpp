@@ -2,6 +2,7 @@
 #include "harness/recorded_replay.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -10,7 +11,6 @@
 
 #include "harness/exchanges.hpp"
 #include "harness/time_account.hpp"
-#include "impl/plan/replay.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -58,10 +58,27 @@ double seconds_of(const ExchangeSpan& e, const Fabric& fabric) {
   return hops * fabric.latency_seconds + carried / fabric.bytes_per_second;
 }
 
+/// When the first rank has ended its last forward.
+double drain_of(std::span<const Spans> ranks, const std::vector<std::vector<plan::Span>>& actions) {
+  double drain = std::numeric_limits<double>::infinity();
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    double last = 0;
+    for (std::size_t k = 0; k < actions[r].size(); ++k)
+      if (ranks[r].actions[k].kind == 'F') last = std::max(last, actions[r][k].end);
+    drain = std::min(drain, last);
+  }
+  return drain;
+}
+
 class Builder {
  public:
   Builder(std::span<const Spans> ranks, const ReplayOptions& options)
-      : ranks_(ranks), options_(options), meetings_(meetings(ranks)), waits_(waits(ranks)), actions_(ranks.size()) {
+      : ranks_(ranks),
+        options_(options),
+        meetings_(meetings(ranks)),
+        waits_(waits(ranks)),
+        actions_(ranks.size()),
+        step_ends_(ranks.size()) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       begins_.emplace_back(ranks[r].exchanges.size());
       ends_.emplace_back(ranks[r].exchanges.size());
@@ -112,18 +129,29 @@ class Builder {
         case exchange_end:
           ends_[rank][mark.index] = put(rank, exchange_seconds(rank, mark.index, marks[m - 1], mark));
           break;
-        case step_end:
-          step_ends_.resize(std::max(step_ends_.size(), mark.index + 1));
-          step_ends_[mark.index].push_back(operations_.size() - 1);
+        case step_end: step_ends_[rank].push_back(operations_.size() - 1);
       }
     }
+  }
+
+  /// Whether a message of which one end is there was sent before the first of its kind that was recorded, or received
+  /// after the last.
+  bool has_its_other_end_outside(const MeetingKey& key, const ExchangeSpan& end) const {
+    if (!options_.without_flush || !is_message(end)) return false;
+    auto nearest = key;
+    std::get<3>(nearest) += is_send(end) ? 1 : -1;
+    const auto there = meetings_.find(nearest);
+    if (there == meetings_.end()) return true;
+    return std::ranges::all_of(there->second, [&](const ExchangePlace& place) {
+      return is_send(ranks_[place.rank].exchanges[place.index]) == is_send(end);
+    });
   }
 
   void join(const MeetingKey& key, const std::vector<ExchangePlace>& places) {
     const auto& [group, from, to, number] = key;
     const auto at = [&](const ExchangePlace& p) -> const ExchangeSpan& { return ranks_[p.rank].exchanges[p.index]; };
     const auto& first = at(places.front());
-    if (std::ssize(places) != (is_message(first) ? 2 : first.members))
+    if (std::ssize(places) != (is_message(first) ? 2 : first.members) && !has_its_other_end_outside(key, first))
       throw BadInput(
           fmt::format("replay: {} {} of {} (purpose {}) lacks an end", first.kind, number, group, first.purpose));
     for (const auto& place : places) {
@@ -141,18 +169,24 @@ class Builder {
   }
 
   Replayed results(const std::vector<plan::Span>& times) const {
-    Replayed result{.step_seconds = {}, .pipeline = {}, .operations = std::ssize(operations_)};
+    Replayed result{.step_seconds = {}, .pipeline = {}, .steady = {}, .operations = std::ssize(operations_)};
+    std::vector<std::vector<double>> ends(ranks_.size());
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      for (const auto k : step_ends_[r]) ends[r].push_back(times[k].end);
     double before = 0;
-    for (const auto& step : step_ends_) {
+    for (std::size_t step = 0; step < (ranks_.empty() ? 0 : ends[0].size()); ++step) {
       double end = 0;
-      for (const auto k : step) end = std::max(end, times[k].end);
+      for (const auto& rank : ends) end = std::max(end, rank.at(step));
       result.step_seconds.push_back(end - before);
       before = end;
     }
     std::vector<std::vector<plan::Span>> actions(ranks_.size());
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       for (const auto& [begin, end] : actions_[r]) actions[r].push_back({times[begin - 1].end, times[end - 1].end});
-    result.pipeline = parts(ranks_, actions);
+    if (options_.without_flush)
+      result.steady = steady_part(actions, ends, drain_of(ranks_, actions));
+    else
+      result.pipeline = parts(ranks_, actions);
     return result;
   }
 
@@ -183,8 +217,19 @@ class Builder {
   std::vector<plan::Operation> operations_;
   std::vector<std::vector<std::size_t>> begins_, ends_;  // operations of each rank's exchanges
   std::vector<std::vector<Operations>> actions_;
-  std::vector<std::vector<std::size_t>> step_ends_;  // of each step, one on each rank
+  std::vector<std::vector<std::size_t>> step_ends_;  // operations of each rank's
 };
+
+plan::Span on_wall(const TimeSpan& span) {
+  return {1e-9 * static_cast<double>(span.start), 1e-9 * static_cast<double>(span.end)};
+}
+
+std::vector<std::vector<plan::Span>> actions_on_wall(std::span<const Spans> ranks) {
+  std::vector<std::vector<plan::Span>> actions(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (const auto& action : ranks[r].actions) actions[r].push_back(on_wall(action));
+  return actions;
+}
 
 }  // namespace
 
@@ -200,12 +245,35 @@ Replayed replay_recorded(std::span<const Spans> ranks, const ReplayOptions& opti
   return Builder(ranks, options).run();
 }
 
+SteadyPart steady_part(const std::vector<std::vector<plan::Span>>& actions,
+                       const std::vector<std::vector<double>>& step_ends, double drains) {
+  SteadyPart part;
+  const auto last_of = [](const std::vector<double>& ends) { return ends.empty() ? 0 : ends.back(); };
+  const auto pace = std::ranges::min_element(step_ends, {}, last_of);
+  if (pace == step_ends.end() || pace->empty()) return part;
+  double all_began = 0;
+  for (const auto& ends : step_ends) all_began = std::max(all_began, ends.front());
+  const auto first = std::ranges::lower_bound(*pace, all_began), after = std::ranges::upper_bound(*pace, drains);
+  if (after - first < 2) return part;
+  const double start = *first, end = *(after - 1);
+  part.steps = after - first - 1;
+  part.makespan = end - start;
+  for (const auto& rank : actions)
+    for (const plan::Span& action : rank)
+      part.busy += std::max(std::min(action.end, end) - std::max(action.start, start), 0.0);
+  return part;
+}
+
 std::vector<PipelinePart> pipeline_on_wall(std::span<const Spans> ranks) {
-  std::vector<std::vector<plan::Span>> actions(ranks.size());
+  return Builder::parts(ranks, actions_on_wall(ranks));
+}
+
+SteadyPart steady_on_wall(std::span<const Spans> ranks) {
+  std::vector<std::vector<double>> ends(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    for (const auto& action : ranks[r].actions)
-      actions[r].push_back({1e-9 * static_cast<double>(action.start), 1e-9 * static_cast<double>(action.end)});
-  return Builder::parts(ranks, actions);
+    for (const auto& step : ranks[r].steps) ends[r].push_back(on_wall(step).end);
+  const auto actions = actions_on_wall(ranks);
+  return steady_part(actions, ends, drain_of(ranks, actions));
 }
 
 }  // namespace shardproof::harness

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/fabric.hpp"
+#include "impl/plan/replay.hpp"
 #include "kernels/core/span_log.hpp"
 
 namespace shardproof::harness {
@@ -19,6 +20,9 @@ struct ReplayOptions {
   /// None: exchanges cost what moving their bytes took when they were recorded.
   std::optional<Fabric> fabric = {};
   std::int64_t send_depth = 1;  ///< undelivered messages that a sender may be ahead of its receiver
+  /// Steps end in the middle of the pipeline, on each rank at its own time: a message may have been sent before its
+  /// sender was recorded, or be received after its receiver was. Nothing waits for what was not recorded.
+  bool without_flush = false;
 };
 
 /// The pipeline part of one step: from the first action of any rank to the end of the last.
@@ -29,9 +33,21 @@ struct PipelinePart {
   double bubble_overhead(std::int64_t ranks) const;
 };
 
+/// Without a flush: the pipeline part of several steps, from the end of one to the end of a later one on the rank whose
+/// last step ends first. All ranks have ended their first step before it and have forwards to run until its end, so
+/// that none fills or drains, and what the others do in it is as many steps.
+struct SteadyPart : PipelinePart {
+  std::int64_t steps = 0;  ///< 0: too few were recorded
+};
+/// `actions`: start and end of each rank's; `step_ends`: of each rank's steps; `drains`: when the first rank has ended
+/// its last forward; all on one clock.
+SteadyPart steady_part(const std::vector<std::vector<plan::Span>>& actions,
+                       const std::vector<std::vector<double>>& step_ends, double drains);
+
 struct Replayed {
-  std::vector<double> step_seconds;  ///< of each recorded step
-  std::vector<PipelinePart> pipeline;
+  std::vector<double> step_seconds;    ///< of each recorded step: from the end of the one before, on the last rank
+  std::vector<PipelinePart> pipeline;  ///< of each; none without a flush
+  SteadyPart steady;                   ///< without a flush
   std::int64_t operations = 0;
 };
 
@@ -40,5 +56,6 @@ Replayed replay_recorded(std::span<const Spans> ranks, const ReplayOptions& opti
 
 /// The same parts on the clock of the wall.
 std::vector<PipelinePart> pipeline_on_wall(std::span<const Spans> ranks);
+SteadyPart steady_on_wall(std::span<const Spans> ranks);
 
 }  // namespace shardproof::harness

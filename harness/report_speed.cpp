@@ -188,7 +188,9 @@ std::string bubble_section(const ReportData& data) {
   if (rows.empty()) return "";
   return fmt::format(
       "<h2>Pipeline bubble</h2>\n<div class=\"wide\"><table><caption>Fraction: idle time over ranks x makespan of the "
-      "pipeline part; overhead: idle over ideal time. Medians over steps</caption><thead><tr><th>case<th>device<th>kind"
+      "pipeline part; overhead: idle over ideal time. Medians over steps; without a flush, of several steps together "
+      "in "
+      "the steady state</caption><thead><tr><th>case<th>device<th>kind"
       "<th>fraction<th>overhead<th></tr></thead><tbody>\n{}</tbody></table></div>\n",
       rows);
 }

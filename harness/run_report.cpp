@@ -64,7 +64,11 @@ std::vector<Row> timing(const Record& record) {
     bubble += fmt::format("{}{}{} {:.1f} %", bubble.empty() ? "" : ", ", kind,
                           kind == "replay" ? over_text(record.fabric) : "", 100 * fraction);
   }
-  if (!bubble.empty()) rows.push_back({"bubble", bubble + " of the pipeline's time"});
+  if (const double steps = of("bubble_replay_steady_steps"); !std::isnan(steps))
+    bubble += fmt::format(" of {:.0f} steps in the steady state", steps);
+  else if (!bubble.empty())
+    bubble += " of the pipeline's time";
+  if (!bubble.empty()) rows.push_back({"bubble", bubble});
   std::string makespan;
   for (const std::string kind : {"formula", "replay", "wall"}) {
     const double seconds = of("pipeline_" + kind + "_seconds");

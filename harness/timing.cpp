@@ -62,6 +62,15 @@ void add_bubble(const std::string& kind, const std::vector<PipelinePart>& parts,
   add.one("pipeline_" + kind + "_seconds", quartiles(makespans)[1]);
 }
 
+/// Of steps that overlap: the seconds are those between the ends of two of them.
+void add_steady_bubble(const std::string& kind, const SteadyPart& part, std::int64_t ranks, Adder& add) {
+  if (part.steps == 0) return;
+  add.one("bubble_" + kind + "_fraction", part.bubble_fraction(ranks));
+  add.one("bubble_" + kind + "_overhead", part.bubble_overhead(ranks));
+  add.one("bubble_" + kind + "_steady_steps", static_cast<double>(part.steps));
+  add.one("pipeline_" + kind + "_seconds", part.makespan / static_cast<double>(part.steps));
+}
+
 /// Of each step, mean costs of a microbatch on each stage, where each rank has one. Actions hold no exchange.
 std::vector<std::vector<predict::StageSeconds>> stage_seconds(std::span<const Spans> ranks, std::int64_t microbatches,
                                                               bool processor_time) {
@@ -106,8 +115,11 @@ void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t pro
   add_shares(ranks, add);
 
   const bool crowded = count > processors, processor_time = crowded || job.processor_time;
-  const auto replayed = replay_recorded(
-      ranks, {.processor_time = processor_time, .fabric = record.fabric, .send_depth = trained.send_depth});
+  const bool without_flush = plan::contract(job.strategy, job.track) == "STALE";
+  const auto replayed = replay_recorded(ranks, {.processor_time = processor_time,
+                                                .fabric = record.fabric,
+                                                .send_depth = trained.send_depth,
+                                                .without_flush = without_flush});
   std::vector<double> rates, ratios;
   for (std::size_t k = 0; k < replayed.step_seconds.size(); ++k) {
     const auto step = static_cast<std::size_t>(ranks[0].steps[k].step - 1);
@@ -136,6 +148,11 @@ void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t pro
   }
   if (strategy.schedule == "gpipe" && count == strategy.pp)
     add_pipeline_form(stage_seconds(ranks, strategy.microbatches, processor_time), strategy.microbatches, add);
+  if (without_flush) {
+    add_steady_bubble("replay", replayed.steady, count, add);
+    if (!crowded) add_steady_bubble("wall", steady_on_wall(ranks), count, add);
+    return;
+  }
   add_bubble("replay", replayed.pipeline, count, add);
   if (!crowded) add_bubble("wall", pipeline_on_wall(ranks), count, add);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,10 +15,12 @@ namespace shardproof::harness {
 namespace {
 
 Record timed(const std::string& strategy, std::int64_t steps, std::int64_t processors) {
-  TrainingJob job{.workload = workload::load("tiny", std::vector<std::string>{"steps=" + std::to_string(steps)}),
-                  .track = Track::native,
-                  .strategy = plan::parse_strategy(strategy),
-                  .record_spans = true};
+  TrainingJob job{
+      .workload = {}, .track = Track::native, .strategy = plan::parse_strategy(strategy), .record_spans = true};
+  std::vector<std::string> settings = {"steps=" + std::to_string(steps)};
+  if (plan::contract(job.strategy, job.track) == "STALE")
+    settings.insert(settings.end(), {"tied_head=false", "layers=4"});
+  job.workload = plan::with_program_keys(workload::load("tiny", settings), job.strategy);
   const Trained trained = train(job, workload::Corpus(job.workload), {});
   Record record;
   add_timing(job, trained, processors, record);
@@ -86,6 +89,32 @@ TEST(Timing, WithFewerProcessorsThanRanksTheWallHasNoBubble) {
   EXPECT_EQ(figure_of(record, "replay_processor_time"), 1);
   EXPECT_TRUE(std::isnan(figure_of(record, "bubble_wall_fraction")));
   EXPECT_GT(figure_of(record, "bubble_replay_fraction"), 0);
+}
+
+// Steps of different ranks overlap: what idle time there is comes from unequal stages alone.
+TEST(Timing, WithoutAFlushBubblesAreOfTheSteadyState) {
+  for (const auto& [strategy, processors] : {std::pair("pp2 schedule=pipedream", 2),
+                                             {"pp2 schedule=pipedream_2bw microbatches=3", 1},
+                                             {"dp2 pp2 tp2 schedule=pipedream", 8}}) {
+    const Record record = timed(strategy, 16, processors);
+    for (const std::string kind : {"replay", "wall"}) {
+      const double fraction = figure_of(record, "bubble_" + kind + "_fraction");
+      const bool measured = kind == "replay" || processors > 1;
+      EXPECT_EQ(std::isnan(fraction), !measured) << strategy << " " << kind;
+      if (!measured) continue;
+      EXPECT_GE(fraction, 0) << strategy << " " << kind;
+      EXPECT_LT(fraction, 1) << strategy << " " << kind;
+      EXPECT_GE(figure_of(record, "bubble_" + kind + "_steady_steps"), 3) << strategy << " " << kind;
+      EXPECT_GT(figure_of(record, "pipeline_" + kind + "_seconds"), 0) << strategy << " " << kind;
+    }
+    double sum = 0;
+    for (const char* lane : {"compute", "copy", "communication", "wait", "host"})
+      sum += figure_of(record, std::string("time_") + lane + "_share");
+    EXPECT_NEAR(sum, 1, 1e-9) << strategy;
+  }
+  const Record few = timed("pp2 schedule=pipedream", 2, 2);
+  EXPECT_FALSE(few.figures.empty());
+  EXPECT_TRUE(std::isnan(figure_of(few, "bubble_replay_fraction"))) << "of one step";
 }
 
 TEST(Timing, ASingleStepIsNotTimed) { EXPECT_TRUE(timed("dp1", 1, 1).figures.empty()); }

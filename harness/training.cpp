@@ -52,12 +52,14 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
     const std::unique_ptr<Queue> queue = world.queue(device);
     const auto batch_of = [&](std::int64_t step) { return workload::batch(job.workload, corpus, step); };
     engine::Trainer trainer(*queue, world, job.workload, job.track, plan, job.tamper, batch_of);
-    const bool is_stale = plan.pipeline.is_stale(), records = job.record_spans && !is_stale;
+    const bool is_stale = plan.pipeline.is_stale();
+    // Ranks stop for a step that is observed, which without a flush is not where they would wait for each other.
+    const std::int64_t unrecorded = std::max<std::int64_t>(is_stale ? watcher.observed_steps : 0, 1);
     MemoryPeaks peak;
     for (std::int64_t step = 1; step <= job.workload.steps; ++step) {
       if (first) stop_if_interrupted();
       const auto start = std::chrono::steady_clock::now();
-      device.spans().turn(records && step > 1 && step <= 1 + most_recorded_steps);
+      device.spans().turn(job.record_spans && step > unrecorded && step <= unrecorded + most_recorded_steps);
       workload::Batch batch;
       engine::StepResult result;
       {
@@ -95,7 +97,7 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
       }
     }
     ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(peak, device, world.traffic(), trainer);
-    if (records) trained.spans.at(static_cast<std::size_t>(world.rank())) = device.spans().take();
+    if (job.record_spans) trained.spans.at(static_cast<std::size_t>(world.rank())) = device.spans().take();
   };
   comm::ThreadsOptions threads = engine::threads_for(plan, job.threads);
   threads.poll = stop_if_interrupted;

@@ -27,7 +27,8 @@ struct TrainingJob {
   plan::Strategy strategy = {};
   std::int64_t device_memory_bytes = MemoryLedger::unlimited;  ///< of each rank
   bool poison = false;
-  bool record_spans = false;  ///< of the steps after the first, at most most_recorded_steps
+  /// Of the steps after the first, without a flush after the observed ones too, at most most_recorded_steps.
+  bool record_spans = false;
   /// Replays cost processor time although each rank has a processor: as others do that are compared with this one.
   bool processor_time = false;
   comm::ThreadsOptions threads = {};

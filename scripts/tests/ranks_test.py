@@ -429,6 +429,26 @@ class Plans(Cli):
         self.assertRegex(text, r"\n0 +6 +15 .*\n1 +18 +3 ")
         self.assertNotIn("(K-1)", text)
 
+    def test_bubbles_without_a_flush(self):
+        options = ["--workload", "tiny", "--set", "layers=4", "--steps", "16", "--ranks", "2", "--microbatches", "2"]
+        names = re.findall(r"^  (\w+)", self.expect(PASS, "list", "--schedules").stdout, re.M)
+        said = self.expect(PASS, "bubble", *options).stdout
+        rows = {row.split()[0]: re.split(r"  +", row) for row in said.splitlines() if row.split() and row.split()[0] in names}
+        self.assertGreaterEqual(set(rows), {"gpipe", "one_f_one_b", "pipedream", "pipedream_2bw"})
+        percent = lambda text: float(text.removesuffix(" %"))  # noqa: E731
+        for name in ["pipedream", "pipedream_2bw"]:
+            _, _, _, microbatches, form, unit, recorded, _, in_flight, copies = rows[name]
+            self.assertEqual(microbatches, "1" if name == "pipedream" else "2")
+            self.assertEqual((form, unit), ("-", "0.00 %"))
+            self.assertLess(percent(unit), percent(rows["one_f_one_b"][5]))
+            self.assertLess(percent(recorded), 100)
+            self.assertEqual((in_flight, copies.strip()), ("2 1", "2 1" if name == "pipedream" else "2 2"))
+        self.assertEqual(rows["one_f_one_b"][9].strip(), "1 1")
+        self.assertEqual(rows["interleaved"][9].strip(), "1 1")
+        self.assertNotIn("ledger", said)
+        self.assertRegex(said, r"without a flush \(pipedream, pipedream_2bw\): the steady state alone; .*tied_head=false")
+        self.expect(USAGE, "bubble", "--ranks", "2,x", says='--ranks 2,x: "x" is not a whole number from 1 to')
+
     def test_schedules_that_are_wrong(self):
         self.write("early.txt", "0F0,0B0\n  1B0, 1F0\n")
         done = self.expect(FAILED, "schedule", "check", "early.txt")
