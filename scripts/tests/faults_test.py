@@ -20,7 +20,7 @@ IDS = [area + number for area, numbers in {
     "A": "01 02 04 05 08 09 10 12 13 14 15",
     "B": "01 02 08 09 10 11 12 13 15 16 17 18 19 20 21 22 23 25 26 27 28 29 30 31 32 34 36 37 39 40 41 42 43 44 45",
     "C": "01 02 04 05 06 07 09 10 11 12 13 15 16 17 19 20 21 23",
-    "D": "01 03 05 06 07 09 10 11 12 13 15 16 17 18 20 21 23",
+    "D": "01 03 05 06 07 09 10 11 12 13 15 16 17 18 20 21 23 24 25 26 27 28 29 30",
     "F": "01 02 03 04 05 06 08 09 11 12",
     "G": "03 05 06 07 08 10 11 12 13 14 15 16",
     "H": "01 02 04 06 08 09 10 11",
@@ -54,7 +54,7 @@ class Faults(unittest.TestCase):
             self.assertFalse(validator.is_valid(self.data | {"faults": [entry]}), broken)
 
     def test_complete(self):
-        self.assertEqual(len(IDS), 146)
+        self.assertEqual(len(IDS), 153)
         self.assertEqual([f["id"] for f in self.faults], IDS)
         self.assertEqual({i[0] for i in IDS}, set(self.data["areas"]))
 
