@@ -191,17 +191,22 @@ plan::ActionCosts ScheduleOptions::costs(const NamedSchedule& named) const {
       throw BadInput(fmt::format("--stage-costs {}: {}, where the schedule has {}", stage_costs_,
                                  counted(costs.stages.size(), "number"), counted(named.extent.stages, "stage")));
   }
-  const auto starts_block = [](const plan::Action& a, const plan::Action& next) {
-    return a.kind == plan::ActionKind::forward && next.kind == plan::ActionKind::backward &&
-           a.microbatch != next.microbatch;
-  };
-  const auto has_block = [&](const std::vector<plan::Action>& actions) {
-    return std::ranges::adjacent_find(actions, starts_block) != actions.end();
+  const auto has_block = [](const std::vector<plan::Action>& actions) {
+    for (std::size_t at = 0; at < actions.size(); ++at)
+      if (plan::begins_block(actions, at)) return true;
+    return false;
   };
   if (overlapped_ && std::ranges::none_of(named.schedule.ranks, has_block))
     throw BadInput(fmt::format("--overlapped has no effect with {}: no F has the B of another microbatch just after it",
                                named.title));
   return costs;
+}
+
+std::string text_of(const plan::ActionCosts& costs) {
+  std::string text = fmt::format("F {:.6g}, I {:.6g}, W {:.6g}, message {:.6g}", costs.forward, costs.backward_input,
+                                 costs.backward_weight, costs.message);
+  if (!costs.stages.empty()) text += fmt::format(", of each stage times {:.6g}", fmt::join(costs.stages, ","));
+  return costs.overlapped ? text + ", an F and the B after it as one block" : text;
 }
 
 }  // namespace shardproof::harness

@@ -55,13 +55,6 @@ class Paper {
   const ScheduleCase at_;
 };
 
-std::string text_of(const plan::ActionCosts& costs) {
-  std::string text = fmt::format("at F {:.6g}, I {:.6g}, W {:.6g}, message {:.6g}", costs.forward, costs.backward_input,
-                                 costs.backward_weight, costs.message);
-  if (!costs.stages.empty()) text += fmt::format(", of each stage times {:.6g}", fmt::join(costs.stages, ","));
-  return costs.overlapped ? text + ", an F and the B after it as one block" : text;
-}
-
 std::string of_all_ranks(const NamedSchedule& named, const plan::Timeline& line, const Paper& paper) {
   constexpr std::pair<std::string_view, std::string_view> meanings[] = {
       {"bubble_fraction", "bubble fraction: idle time of all ranks' time"},
@@ -115,7 +108,7 @@ std::string proof_report(const NamedSchedule& named) {
 
 std::string bubble_report(const NamedSchedule& named, const plan::ActionCosts& costs, const plan::Timeline& line) {
   const Paper paper(named, costs);
-  return fmt::format("{}: {}\n{}\n\n{}\n{}", printable(named.title), size_of(named), text_of(costs),
+  return fmt::format("{}: {}\nat {}\n\n{}\n{}", printable(named.title), size_of(named), text_of(costs),
                      of_all_ranks(named, line, paper), of_each_rank(named, line, paper));
 }
 

@@ -90,7 +90,7 @@ ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const plan
               const std::string& out) {
   if (!out.empty()) {
     write_file(out, out.ends_with(".json") ? schedule_trace(named.schedule, line, costs, named.title)
-                                           : schedule_svg(named.schedule, line, named.title));
+                                           : schedule_svg(named.schedule, line, costs, named.title));
     fmt::print("{}\n", out);
     return ExitCode::pass;
   }

@@ -60,6 +60,11 @@ void meet_in_updates(const Schedule& schedule, const std::vector<std::size_t>& f
 
 }  // namespace
 
+bool begins_block(const std::vector<Action>& actions, std::size_t at) {
+  return at + 1 < actions.size() && actions[at].kind == forward && actions[at + 1].kind == backward &&
+         actions[at].microbatch != actions[at + 1].microbatch;
+}
+
 double Timeline::bubble_overhead() const {
   return busy > 0 ? (static_cast<double>(ranks.size()) * makespan - busy) / busy : 0;
 }
@@ -91,9 +96,7 @@ Timeline timeline(const Schedule& schedule, const ActionCosts& costs) {
   std::vector<Operation> operations;
   operations.reserve(count);
   const auto begins_block = [&](std::size_t rank, std::size_t at) {
-    const auto& actions = schedule.ranks[rank];
-    return costs.overlapped && at + 1 < actions.size() && actions[at].kind == forward &&
-           actions[at + 1].kind == backward && actions[at].microbatch != actions[at + 1].microbatch;
+    return costs.overlapped && plan::begins_block(schedule.ranks[rank], at);
   };
   const auto depend = [&](Operation& operation, const Action& a) {
     const auto source = index.source(a);
@@ -136,7 +139,8 @@ std::string picture(const Schedule& schedule) {
   for (const auto& actions : schedule.ranks)
     for (const Action& a : actions) one_stage_each = one_stage_each && a.stage == actions.front().stage;
   const auto label = [&](const Action& a) {
-    return one_stage_each ? fmt::format("{}{}", letter_of(a.kind), a.microbatch) : print(a);
+    const std::string text = print(a);
+    return one_stage_each ? text.substr(text.find(letter_of(a.kind))) : text;
   };
   std::size_t width = 1;
   for (const auto& actions : schedule.ranks)

@@ -2,6 +2,7 @@
 // A schedule on a clock: makespan and bubble at given costs.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct ActionCosts {
   /// both make is there at its end.
   bool overlapped = false;
 };
+
+/// Whether the action at `at` is the F of such a block, and the next its B.
+bool begins_block(const std::vector<Action>& actions, std::size_t at);
 
 struct Timeline {
   std::vector<std::vector<Span>> ranks;  ///< as Schedule::ranks

@@ -390,17 +390,65 @@ class Plans(Cli):
         self.assertEqual(len({w for name, w in widths.items() if "F" in name}), 1)
         self.assertGreater(min(w for name, w in widths.items() if "U" not in name), 50)
 
+    def drawing(self, *args):
+        self.expect(PASS, "schedule", "draw", *args, "--out", "s.svg")
+        return xml.etree.ElementTree.parse(self.folder / "s.svg").getroot()
+
+    def test_later_stages_of_a_rank_are_lighter(self):
+        svg = "{http://www.w3.org/2000/svg}"
+        root = self.drawing("interleaved", "--ranks", "4", "--microbatches", "8")
+        classes = {(int(b[0].text[0]) // 4, b[0].text[1], b.get("class")) for b in root.iter(svg + "rect") if len(b)}
+        self.assertEqual(classes, {(0, "F", "F"), (0, "B", "B"), (1, "F", "F1"), (1, "B", "B1")})
+        style = root.find(svg + "style").text
+        self.assertIn(".F{fill:#56b4e9}.F1{fill:#bbe1f6}", style)
+        said = [t.text for t in root.iter(svg + "text")]
+        self.assertIn("lighter: a rank's later stages", said)
+        self.assertNotIn("lighter: a rank's later stages",
+                         [t.text for t in self.drawing("gpipe", "--ranks", "4", "--microbatches", "8").iter(svg + "text")])
+
+    def test_a_block_is_drawn_as_one(self):
+        svg = "{http://www.w3.org/2000/svg}"
+        root = self.drawing("dualpipe", "--ranks", "4", "--microbatches", "8", "--overlapped")
+        said = [t.text for t in root.iter(svg + "text")]
+        self.assertEqual(said[:2], ["dualpipe (DeepSeek-AI 2024, section 3.2.1)",
+                                    "F 1, I 1, W 1, message 0, an F and the B after it as one block: makespan 26, "
+                                    "bubble 7.692 % of all ranks' time"])
+        within, blocks = set(), 0  # where the F of a block ends, on the upper and on the lower edge of its row
+        for row in root.iter(svg + "g"):
+            x, y = map(float, re.match(r"translate\((.*),(.*)\)", row.get("transform")).groups())
+            frames = [b for b in row.iter(svg + "rect") if b.get("class") == "block"]
+            for frame in frames:
+                first = next(b for b in row.iter(svg + "rect") if b.get("x") == frame.get("x"))
+                self.assertEqual(first[0].text[1], "F")
+                self.assertEqual(float(frame.get("width")), 3 * float(first.get("width")))
+                middle = x + float(first.get("x")) + float(first.get("width"))
+                within |= {(middle, y), (middle, y + 22)}
+            blocks += len(frames)
+        self.assertEqual(blocks, 14)
+        path = next(root.iter(svg + "path")).get("d")
+        ends = {tuple(map(float, end.split())) for end in re.split("[ML]", path) if end}
+        self.assertFalse(ends & within, "messages from or to the middle of a block")
+
+    def test_a_drawing_letters_all_actions_of_a_kind_or_none(self):
+        root = self.drawing("1f1b", "--ranks", "4", "--microbatches", "30")
+        svg = "{http://www.w3.org/2000/svg}"
+        numbers = sorted(t.text for t in root.iter(svg + "text") if re.fullmatch(r"[\d.]+", t.text))
+        self.assertEqual(numbers, sorted([str(m) for m in range(30)] * 4), "each B, and no F, whose boxes are narrow")
+        root = self.drawing("gpipe", "--ranks", "2", "--microbatches", "2", "--slices", "2")
+        numbers = {t.text for t in root.iter(svg + "text") if re.fullmatch(r"[\d.]+", t.text)}
+        self.assertEqual(numbers, {"0.0", "0.1", "1.0", "1.1"})
+
     def test_figures_are_what_the_commands_draw(self):
-        readme = (SOURCE / "impl/plan/schedules/README.md").read_text(encoding="utf-8")
+        readme = (SOURCE / "impl/plan/schedules/figures/README.md").read_text(encoding="utf-8")
         drawn = {}
         for line in readme.splitlines():
             if line.startswith("build/cpu/shardproof schedule draw"):
                 args = shlex.split(line)[1:]
                 self.expect(PASS, *args)
                 drawn[args[-1]] = (self.folder / args[-1]).read_text(encoding="utf-8")
-        figures = {f.name: f.read_text(encoding="utf-8") for f in (SOURCE / "impl/plan/schedules/figures").iterdir()}
+        figures = {f.name: f.read_text(encoding="utf-8") for f in (SOURCE / "impl/plan/schedules/figures").glob("*.svg")}
         self.assertEqual(sorted(figures), sorted(drawn))
-        self.assertEqual(sorted(re.findall(r"\(figures/(.*)\)", readme)), sorted(drawn))
+        self.assertEqual(sorted(re.findall(r"\((.*\.svg)\)", readme)), sorted(drawn))
         for name, text in drawn.items():
             self.assertEqual(figures[name], text, f"impl/plan/schedules/figures/{name}: draw it again")
 
