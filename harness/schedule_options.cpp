@@ -61,7 +61,8 @@ void ScheduleOptions::declare(Options& options) {
               "Messages that a sender may be ahead of its receiver (default: the schedule's own; of a file 0, it waits "
               "for each)")
       .choice("--weights", weights_, names,
-              "Which version of its weights an action of a file reads (default: flushed)");
+              "Which version of its weights an action of a file reads (default: flushed, one for a whole step); the "
+              "others are of pipedream, pipedream --vertical-sync and pipedream_2bw");
 }
 
 std::vector<ScheduleOptions::Given> ScheduleOptions::given() const {
@@ -89,7 +90,8 @@ std::vector<ScheduleOptions::Given> ScheduleOptions::given() const {
 
 plan::ScheduleShape ScheduleOptions::shape(const plan::ScheduleGenerator& generator) const {
   if (ranks_.has_value() == stages_.has_value())
-    throw BadInput("one of --ranks and --stages says what the schedule is for");
+    throw BadInput(ranks_ ? "--ranks and --stages are both given: one says how many the schedule is for"
+                          : "--ranks or --stages is missing: how many the schedule is for");
   if (!microbatches_) throw BadInput("--microbatches is missing: how many the schedule is for");
   plan::ScheduleShape result{.microbatches = *microbatches_,
                              .chunks = chunks_.value_or(generator.chunks),
@@ -123,7 +125,8 @@ NamedSchedule ScheduleOptions::load(const std::string& name) const {
   const bool known = std::ranges::any_of(plan::schedules(), [&](const plan::ScheduleGenerator* generator) {
     return generator->name == name || generator->alias == name;
   });
-  if (!known && std::filesystem::exists(name, error)) return of_file(name);
+  const bool path = name.find_first_of("./") != std::string::npos;  // as no schedule's name
+  if (!known && (path || std::filesystem::exists(name, error))) return of_file(name);
   const plan::ScheduleGenerator& generator = plan::schedule_generator(name);
   if (!weights_.empty())
     throw BadInput(fmt::format("--weights has no effect with {}, which has its own rule: it goes with a file", name));

@@ -5,11 +5,13 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "harness/html.hpp"
 #include "harness/schedule_options.hpp"
+#include "impl/plan/placement.hpp"
 #include "impl/plan/schedule_index.hpp"
 
 namespace shardproof::harness {
@@ -36,18 +38,15 @@ std::string lighter(int colour, double part) {
 class Drawing {
  public:
   Drawing(const plan::Schedule& schedule, const plan::Timeline& timeline, const plan::ActionCosts& costs)
-      : schedule_(schedule), timeline_(timeline), costs_(costs), index_(schedule, plan::extent_of(schedule)) {
+      : schedule_(schedule),
+        timeline_(timeline),
+        costs_(costs),
+        index_(schedule, plan::extent_of(schedule)),
+        placement_(schedule) {
     if (timeline.makespan > 0) scale_ = width / timeline.makespan;
     if (scale_ > 1) scale_ = std::floor(scale_);  // whole pixels where costs are whole
-    for (const auto& actions : schedule.ranks) {
-      std::vector<std::int64_t>& stages = stages_.emplace_back();
-      for (const plan::Action& a : actions) stages.push_back(a.stage);
-      std::ranges::sort(stages);
-      const auto [first, last] = std::ranges::unique(stages);
-      stages.erase(first, last);
-      shades_ = std::max(shades_, stages.size());
-    }
-    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+      shades_ = std::max(shades_, stages_of(rank).size());
       for (std::size_t k = 0; k < schedule.ranks[rank].size(); ++k) {
         const auto kind = static_cast<std::size_t>(schedule.ranks[rank][k].kind);
         used_[kind] = true;
@@ -55,6 +54,7 @@ class Drawing {
         sliced_ = sliced_ || schedule.ranks[rank][k].slice != plan::Action::whole;
         has_blocks_ = has_blocks_ || in_block(rank, k);
       }
+    }
     with_stages_ = shades_ > 1;
     if (with_stages_) with_stages_ = (lettered_ = kinds_with_room(6)) == boxed_;
     if (!with_stages_) lettered_ = kinds_with_room(0);
@@ -88,6 +88,9 @@ class Drawing {
   }
 
  private:
+  const std::vector<std::int64_t>& stages_of(std::size_t rank) const {
+    return placement_.stages_of(static_cast<std::int64_t>(rank));
+  }
   double fill_part(std::size_t shade) const {
     return shades_ > 1 ? 0.6 * static_cast<double>(shade) / static_cast<double>(shades_ - 1) : 0;
   }
@@ -97,7 +100,7 @@ class Drawing {
     return shade == 0 ? std::string(1, meanings[kind][0]) : fmt::format("{}{}", meanings[kind][0], shade);
   }
   std::string css_of(std::size_t rank, const plan::Action& a) const {
-    const auto shade = std::ranges::lower_bound(stages_[rank], a.stage) - stages_[rank].begin();
+    const auto shade = std::ranges::lower_bound(stages_of(rank), a.stage) - stages_of(rank).begin();
     return css_of(static_cast<std::size_t>(a.kind), static_cast<std::size_t>(shade));
   }
   static double y_of(std::size_t rank) { return top + row * static_cast<double>(rank); }
@@ -203,10 +206,10 @@ class Drawing {
   const plan::Timeline& timeline_;
   const plan::ActionCosts& costs_;
   const plan::ScheduleIndex index_;
+  const plan::Placement placement_;
   double scale_ = 0;
-  std::vector<std::vector<std::int64_t>> stages_ = {};  // of each rank, ascending
-  std::size_t shades_ = 1;                              // the most of them
-  bool with_stages_ = false;                            // where a rank has several, and all boxes have room for it
+  std::size_t shades_ = 1;    // the most stages of a rank
+  bool with_stages_ = false;  // where a rank has several, and all boxes have room for it
   std::array<bool, 5> used_ = {}, boxed_ = {}, lettered_ = {};  // kinds; that take time; whose boxes have labels
   bool sliced_ = false, has_blocks_ = false;
 };

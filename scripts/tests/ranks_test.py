@@ -382,6 +382,12 @@ class Plans(Cli):
         boxes = {b.get("class"): b for b in xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}path")}
         self.assertEqual(boxes["message"].get("d").count("M"), 4, "two forwards and two backwards")
 
+    def test_what_counts_of_several_stages_a_rank_are_of(self):
+        for name, stages in [("interleaved", 8), ("zb_v", 8), ("dualpipe", 4)]:
+            unit = f"\nactivations and weights are counted in stages, each 1/{stages} of the model; a rank holds 2\n"
+            for action in ["check", "bubble"]:
+                self.assertIn(unit, self.expect(PASS, "schedule", action, name, "--ranks", "4", "--microbatches", "8").stdout)
+
     def test_updates_are_drawn_as_lines(self):
         self.expect(PASS, "schedule", "draw", "pipedream", "--ranks", "2", "--microbatches", "2", "--out", "s.svg")
         boxes = xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}rect")
@@ -484,7 +490,12 @@ class Plans(Cli):
         self.write("both.txt", "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n")
         self.expect(FAILED, "schedule", "check", "both.txt", says="both.txt: line 1, column 5: deadlock with rendezvous sends")
         self.expect(PASS, "schedule", "check", "both.txt", "--depth", "1")
-        self.expect(USAGE, "schedule", "check", "s.csv", says="unknown schedule \"s.csv\"")
+        self.assertEqual(self.expect(FAILED, "schedule", "draw", "both.txt").stderr.split("\n", 1)[1],
+                         "with sends that may be one message ahead of their receivers it is proven: --depth 1\n")
+        self.write("never.txt", "0F0,0B0\n1B0,1F0\n")
+        self.assertNotIn("--depth", self.expect(FAILED, "schedule", "check", "never.txt").stderr)
+        self.expect(USAGE, "schedule", "check", "s.csv", says="cannot read 's.csv'")
+        self.expect(USAGE, "schedule", "check", "1F1B", says="unknown schedule \"1F1B\": did you mean \"1f1b\"?")
         (self.folder / "binary").write_bytes(bytes(range(256)) * 4096)
         self.assertIn("more findings", self.expect(USAGE, "schedule", "check", "binary").stderr)
         with open(self.folder / "large", "wb") as file:
@@ -493,7 +504,8 @@ class Plans(Cli):
         two = ["--ranks", "2", "--microbatches", "2"]
         for args, says in [
             (["draw"], "draw takes one schedule"), (["gpipe"], "\"gpipe\": what to do is one of print, check, draw, bubble"),
-            (["print", "gpipe"], "one of --ranks and --stages"), (["print", "gpipe", "--ranks", "2"], "--microbatches is missing"),
+            (["print", "gpipe"], "--ranks or --stages is missing"),
+            (["print", "gpipe", "--stages", "2", *two], "--ranks and --stages are both given"), (["print", "gpipe", "--ranks", "2"], "--microbatches is missing"),
             (["print", "zb_v", "--stages", "7", "--microbatches", "2"], "--stages 7: a multiple of the chunks of a rank, 2"),
             (["print", "dualpipe", "--ranks", "4", "--microbatches", "6"], "needs an even number of at least two a rank, as 8"),
             (["bubble", "gpipe", "--ranks", "2", "--microbatches", "2", "--costs", "1,2"], "--costs 1,2: 2 numbers, where three or four are due"),
@@ -511,6 +523,7 @@ class Plans(Cli):
             (["bubble", "naive", *two, "--overlapped"], "--overlapped has no effect with naive"),
             (["bubble", "gpipe", *two, "--overlapped"], "--overlapped does not go with gpipe"),
             (["bubble", "gpipe", *two, "--costs", "1e-310,1,1"], "1e-310 is neither 0 nor from 1e-12 to 1000000000000"),
+            (["draw", "gpipe", *two, "--out", "s.png"], "--out s.png: it must end in .svg, or in .json for scripts/plot.py"),
             (["draw", "gpipe", "--ranks", "100", "--microbatches", "100"], "20100 actions and rows are too many for a drawing"),
             (["draw", "naive", "--ranks", "3000", "--microbatches", "1"], "are more than 100000 for a terminal: --out"),
         ]:
