@@ -43,7 +43,8 @@ void ScheduleOptions::declare(Options& options) {
               "Messages that a sender may be ahead of its receiver (default: the schedule's own; of a file 0, it waits "
               "for each)")
       .choice("--weights", weights_, names,
-              "Which version of its weights an action of a file reads (default: flushed)");
+              "Which version of its weights an action of a file reads (default: flushed, one for a whole step); the "
+              "others are of pipedream, pipedream --vertical-sync and pipedream_2bw");
 }
 
 std::vector<ScheduleOptions::Given> ScheduleOptions::given() const {
@@ -71,7 +72,8 @@ std::vector<ScheduleOptions::Given> ScheduleOptions::given() const {
 
 plan::ScheduleShape ScheduleOptions::shape(const plan::ScheduleGenerator& generator) const {
   if (ranks_.has_value() == stages_.has_value())
-    throw BadInput("one of --ranks and --stages says what the schedule is for");
+    throw BadInput(ranks_ ? "--ranks and --stages are both given: one says how many the schedule is for"
+                          : "--ranks or --stages is missing: how many the schedule is for");
   if (!microbatches_) throw BadInput("--microbatches is missing: how many the schedule is for");
   plan::ScheduleShape result{.microbatches = *microbatches_,
                              .chunks = chunks_.value_or(generator.chunks),
@@ -105,7 +107,8 @@ NamedSchedule ScheduleOptions::load(const std::string& name) const {
   const bool known = std::ranges::any_of(plan::schedules(), [&](const plan::ScheduleGenerator* generator) {
     return generator->name == name || generator->alias == name;
   });
-  if (!known && std::filesystem::exists(name, error)) return of_file(name);
+  const bool path = name.find_first_of("./") != std::string::npos;  // as no schedule's name
+  if (!known && (path || std::filesystem::exists(name, error))) return of_file(name);
   const plan::ScheduleGenerator& generator = plan::schedule_generator(name);
   if (!weights_.empty())
     throw BadInput(fmt::format("--weights has no effect with {}, which has its own rule: it goes with a file", name));
@@ -182,6 +185,13 @@ plan::ActionCosts ScheduleOptions::costs(const NamedSchedule& named) const {
     throw BadInput(fmt::format("--overlapped has no effect with {}: no F has the B of another microbatch just after it",
                                named.title));
   return costs;
+}
+
+std::string text_of(const plan::ActionCosts& costs) {
+  std::string text = fmt::format("F {:.6g}, I {:.6g}, W {:.6g}, message {:.6g}", costs.forward, costs.backward_input,
+                                 costs.backward_weight, costs.message);
+  if (!costs.stages.empty()) text += fmt::format(", of each stage times {:.6g}", fmt::join(costs.stages, ","));
+  return costs.overlapped ? text + ", an F and the B after it as one block" : text;
 }
 
 }  // namespace shardproof::harness

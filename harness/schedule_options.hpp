@@ -53,4 +53,7 @@ class ScheduleOptions {
   bool vertical_sync_ = false, overlapped_ = false;
 };
 
+/// "F 1, I 1, W 1, message 0", with the factors of stages and whether blocks overlap, where it is so.
+std::string text_of(const plan::ActionCosts& costs);
+
 }  // namespace shardproof::harness

@@ -12,6 +12,7 @@
 #include "harness/schedule_forms.hpp"
 #include "harness/text.hpp"
 #include "impl/plan/checker.hpp"
+#include "impl/plan/placement.hpp"
 #include "impl/plan/weight_versions.hpp"
 
 namespace shardproof::harness {
@@ -27,6 +28,18 @@ std::string size_of(const NamedSchedule& named) {
 
 std::vector<std::int64_t> versions_of(const NamedSchedule& named) {
   return plan::weight_versions(named.schedule, plan::ScheduleIndex(named.schedule, named.extent)).most_kept;
+}
+
+/// What the counts of activations and weights are of, "" where a rank holds one stage, a fraction 1 / ranks of the
+/// model.
+std::string unit_of(const NamedSchedule& named) {
+  const plan::Placement placement(named.schedule);
+  std::size_t most = 0;
+  for (std::size_t rank = 0; rank < named.schedule.ranks.size(); ++rank)
+    most = std::max(most, placement.stages_of(static_cast<std::int64_t>(rank)).size());
+  if (most < 2) return "";
+  return fmt::format("activations and weights are counted in stages, each 1/{} of the model; a rank holds {}\n",
+                     named.extent.stages, most);
 }
 
 /// What the schedule's paper says, as columns of a table.
@@ -54,13 +67,6 @@ class Paper {
   const NamedSchedule& named_;
   const ScheduleCase at_;
 };
-
-std::string text_of(const plan::ActionCosts& costs) {
-  std::string text = fmt::format("at F {:.6g}, I {:.6g}, W {:.6g}, message {:.6g}", costs.forward, costs.backward_input,
-                                 costs.backward_weight, costs.message);
-  if (!costs.stages.empty()) text += fmt::format(", of each stage times {:.6g}", fmt::join(costs.stages, ","));
-  return costs.overlapped ? text + ", an F and the B after it as one block" : text;
-}
 
 std::string of_all_ranks(const NamedSchedule& named, const plan::Timeline& line, const Paper& paper) {
   constexpr std::pair<std::string_view, std::string_view> meanings[] = {
@@ -98,6 +104,7 @@ std::string of_each_rank(const NamedSchedule& named, const plan::Timeline& line,
     if (std::ranges::all_of(rows.begin() + 1, rows.end(), [&](const auto& row) { return row[column].empty(); }))
       for (auto& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
   std::string text = table(rows);
+  if (const std::string unit = unit_of(named); !unit.empty()) text += "\n" + unit;
   for (const auto& [quantity, column] :
        {std::pair{"activations", "activations"}, std::pair{"weight_versions", "weight copies"}})
     if (!paper.source(quantity).empty()) text += fmt::format("\nthe paper's {}: {}\n", column, paper.source(quantity));
@@ -108,14 +115,14 @@ std::string of_each_rank(const NamedSchedule& named, const plan::Timeline& line,
 
 std::string proof_report(const NamedSchedule& named) {
   return fmt::format(
-      "proven: {}\nsends ahead of their receivers: {}\npeak activations by rank: {}\nweight copies by rank: {}\n",
+      "proven: {}\nsends ahead of their receivers: {}\npeak activations by rank: {}\nweight copies by rank: {}\n{}",
       size_of(named), named.schedule.send_depth, fmt::join(plan::peak_in_flight(named.schedule), " "),
-      fmt::join(versions_of(named), " "));
+      fmt::join(versions_of(named), " "), unit_of(named));
 }
 
 std::string bubble_report(const NamedSchedule& named, const plan::ActionCosts& costs, const plan::Timeline& line) {
   const Paper paper(named, costs);
-  return fmt::format("{}: {}\n{}\n\n{}\n{}", printable(named.title), size_of(named), text_of(costs),
+  return fmt::format("{}: {}\nat {}\n\n{}\n{}", printable(named.title), size_of(named), text_of(costs),
                      of_all_ranks(named, line, paper), of_each_rank(named, line, paper));
 }
 

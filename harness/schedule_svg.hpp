@@ -9,8 +9,10 @@
 namespace shardproof::harness {
 
 /// A drawing that stands alone: a row per rank, a box per action as long as it takes (of no time: a line), coloured by
-/// kind and lettered with its microbatch where there is room, or stage:microbatch; what is grey is idle. Lines between
-/// rows are messages, from the end of what makes one to the start of what waits for it.
-std::string schedule_svg(const plan::Schedule& schedule, const plan::Timeline& timeline, const std::string& title);
+/// kind, lighter for the later of a rank's stages, and lettered with its microbatch or stage:microbatch where all of
+/// its kind have room for it; what is grey is idle. Lines between rows are messages, from the end of what makes one to
+/// the start of what waits for it; an F and a B that are one block have a frame. `costs`: of the timeline.
+std::string schedule_svg(const plan::Schedule& schedule, const plan::Timeline& timeline, const plan::ActionCosts& costs,
+                         const std::string& title);
 
 }  // namespace shardproof::harness

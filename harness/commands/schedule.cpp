@@ -35,11 +35,15 @@ std::string place_of(const NamedSchedule& named, const plan::ScheduleFinding& fi
   return fmt::format("{}: {}", place, finding.text);
 }
 
-/// False, with every finding said, where it is not proven.
+/// False, with every finding said, where it is not proven; and what would help, where all that is wrong is rendezvous.
 bool proven(const NamedSchedule& named) {
   const auto found = plan::prove(named.schedule, named.extent);
   for (const plan::ScheduleFinding& finding : found) say(stderr, printable(place_of(named, finding) + "\n"));
-  return found.empty();
+  if (found.empty()) return true;
+  plan::Schedule ahead = named.schedule;
+  if (ahead.send_depth++ == 0 && plan::prove(ahead, named.extent).empty())
+    say(stderr, "with sends that may be one message ahead of their receivers it is proven: --depth 1\n");
+  return false;
 }
 
 plan::Timeline timeline_of(const NamedSchedule& named, const plan::ActionCosts& costs) {
@@ -90,7 +94,7 @@ ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const plan
               const std::string& out) {
   if (!out.empty()) {
     write_file(out, out.ends_with(".json") ? schedule_trace(named.schedule, line, costs, named.title)
-                                           : schedule_svg(named.schedule, line, named.title));
+                                           : schedule_svg(named.schedule, line, costs, named.title));
     fmt::print("{}\n", out);
     return ExitCode::pass;
   }
@@ -134,7 +138,13 @@ void refuse_unused(const Asked& asked, const ScheduleOptions& options) {
   };
   if (asked.grid && asked.action != "check") unused("--grid", "check");
   if (!asked.suite.empty() && asked.action != "bubble") unused("--suite", "bubble");
-  if (!asked.out.empty() && asked.action != "draw") unused("--out", "draw");
+  if (!asked.out.empty() && asked.action != "draw")
+    unused("--out", "draw");
+  else if (!asked.out.empty() && !asked.out.ends_with(".svg") && !asked.out.ends_with(".json"))
+    findings.push_back(
+        fmt::format("--out {}: it must end in .svg, or in .json for scripts/plot.py, which makes a PNG; "
+                    "without --out a drawing is text",
+                    asked.out));
   for (const auto& [option, use] : options.given())
     if (const std::string what = wanted(use, asked); !what.empty()) unused(option, what);
   if (!findings.empty()) throw BadInput(workload::joined(findings, "\n"));
@@ -146,19 +156,23 @@ ExitCode run(std::span<const std::string> args) {
   Asked asked;
   Options options(schedule_command);
   options
-      .words(words, "ACTION [SCHEDULE]",
-             "print; check, which proves it; draw; or bubble, the time it takes; and a name of list --schedules, or a "
-             "file, also as file:PATH")
+      .words(
+          words, "ACTION [SCHEDULE]",
+          "print; check, which proves it; draw; or bubble, the time it takes; and a name of list --schedules, or the "
+          "path of a file, also as file:PATH")
       .flag("--grid", asked.grid,
-            "Of check: every schedule on 1 to 8 ranks and 1 to 2 ranks + 1 microbatches, with all that it can have, as "
-            "chunks, slices and replicas")
+            "Of check: every schedule on 1 to 8 ranks with up to 2p + 1 microbatches on p, and with all that it can "
+            "have, "
+            "as chunks, slices and replicas")
       .text("--suite", asked.suite, "papers", "Of bubble: what the papers say, in numbers and formulas, beside ours")
       .text("--out", asked.out, "FILE.svg",
-            "Of draw: an SVG instead of text, at the costs and with messages; of FILE.json a Chrome trace, which "
-            "scripts/plot.py draws")
+            "Of draw: an SVG instead of text, at the costs and with messages and updates; of FILE.json a Chrome trace, "
+            "which scripts/plot.py draws as PNG")
       .notes(
           "An action is its stage, its kind and its microbatch, as 0F1, or 0F1.2 for a slice: F is a forward, I the "
-          "gradient\nof the input, W those of the weights, B is I then W, U an update of the stage.");
+          "gradient\nof the input, W those of the weights, B is I then W, U an update of the stage. A file has a line "
+          "per rank, of actions\nin their order, between them commas: \"0F0,0F1,0B0,0B1\". Which to choose: "
+          "impl/plan/schedules/README.md.");
   shape.declare(options);
   if (!options.parse(args)) return ExitCode::pass;
   const std::vector<std::string> actions = {"print", "check", "draw", "bubble"};

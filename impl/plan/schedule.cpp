@@ -178,6 +178,7 @@ const ScheduleGenerator& schedule_generator(std::string_view name) {
   for (const ScheduleGenerator* generator : schedules()) {
     if (generator->name == name || (!generator->alias.empty() && generator->alias == name)) return *generator;
     names.emplace_back(generator->name);
+    if (!generator->alias.empty()) names.emplace_back(generator->alias);
   }
   throw BadInput(unknown("schedule", name, names));
 }

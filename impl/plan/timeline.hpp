@@ -24,7 +24,7 @@ struct ActionCosts {
   bool overlapped = false;
 };
 
-/// Whether the action and the next are one block where blocks are overlapped.
+/// Whether the action at `at` is the F of such a block, and the next its B.
 bool begins_block(std::span<const Action> actions, std::size_t at);
 
 struct Timeline {

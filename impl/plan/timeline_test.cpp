@@ -112,6 +112,7 @@ TEST(Timeline, HasAPicture) {
   EXPECT_EQ(picture(schedule_generator("gpipe").generate({2, 2})),
             "rank 0  F0 F1 .  .  .  B0    B1\n"
             "rank 1  .  F0 F1 B0    B1    .  .\n");
+  EXPECT_EQ(picture(parse_schedule("0F0.0,0F0.1,0B0.1,0B0.0")), "rank 0  F0.0 F0.1 B0.1      B0.0\n");
   EXPECT_EQ(picture(parse_schedule("0F10,1F10,1B10,0I10,0W10,0U10\n\n")),
             "rank 0  0F10 1F10 1B10      0I10 0W10\n"
             "rank 1  .    .    .    .    .    .\n");

@@ -10,14 +10,20 @@ namespace {
 
 constexpr std::size_t longest = 256;  // of a word's letters, so many are looked at
 
-// Optimal string alignment distance.
+// As papers write names, "ZB-H1" for zb_h1.
+char folded(char letter) {
+  if (letter == '-') return '_';
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+// Optimal string alignment distance of folded letters.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> older(b.size() + 1), old(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) old[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({old[j] + 1, row[j - 1] + 1, old[j - 1] + (a[i - 1] != b[j - 1])});
+      row[j] = std::min({old[j] + 1, row[j - 1] + 1, old[j - 1] + (folded(a[i - 1]) != folded(b[j - 1]))});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], older[j - 2] + 1);
     }
     std::swap(older, old);

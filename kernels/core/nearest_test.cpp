@@ -36,6 +36,11 @@ TEST(Nearest, SaysWhatIsUnknown) {
   EXPECT_EQ(unknown("key", "seec", words), "unknown key \"seec\": did you mean \"seed\"?");
 }
 
+TEST(Nearest, CaseAndHyphensDoNotCount) {
+  EXPECT_EQ(unknown("schedule", "ZB-H1", std::vector<std::string>{"zb_v", "zb_h1", "zb_h2"}),
+            "unknown schedule \"ZB-H1\": did you mean \"zb_h1\"?");
+}
+
 TEST(Nearest, SaysWhatIsLegalWhereNothingIsNear) {
   EXPECT_EQ(unknown("schedule", "1f1b", std::vector<std::string>{"naive", "gpipe"}),
             "unknown schedule \"1f1b\": legal are naive, gpipe");

@@ -382,6 +382,12 @@ class Plans(Cli):
         boxes = {b.get("class"): b for b in xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}path")}
         self.assertEqual(boxes["message"].get("d").count("M"), 4, "two forwards and two backwards")
 
+    def test_what_counts_of_several_stages_a_rank_are_of(self):
+        for name, stages in [("interleaved", 8), ("zb_v", 8), ("dualpipe", 4)]:
+            unit = f"\nactivations and weights are counted in stages, each 1/{stages} of the model; a rank holds 2\n"
+            for action in ["check", "bubble"]:
+                self.assertIn(unit, self.expect(PASS, "schedule", action, name, "--ranks", "4", "--microbatches", "8").stdout)
+
     def test_updates_are_drawn_as_lines(self):
         self.expect(PASS, "schedule", "draw", "pipedream", "--ranks", "2", "--microbatches", "2", "--out", "s.svg")
         boxes = xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}rect")
@@ -390,17 +396,65 @@ class Plans(Cli):
         self.assertEqual(len({w for name, w in widths.items() if "F" in name}), 1)
         self.assertGreater(min(w for name, w in widths.items() if "U" not in name), 50)
 
+    def drawing(self, *args):
+        self.expect(PASS, "schedule", "draw", *args, "--out", "s.svg")
+        return xml.etree.ElementTree.parse(self.folder / "s.svg").getroot()
+
+    def test_later_stages_of_a_rank_are_lighter(self):
+        svg = "{http://www.w3.org/2000/svg}"
+        root = self.drawing("interleaved", "--ranks", "4", "--microbatches", "8")
+        classes = {(int(b[0].text[0]) // 4, b[0].text[1], b.get("class")) for b in root.iter(svg + "rect") if len(b)}
+        self.assertEqual(classes, {(0, "F", "F"), (0, "B", "B"), (1, "F", "F1"), (1, "B", "B1")})
+        style = root.find(svg + "style").text
+        self.assertIn(".F{fill:#56b4e9}.F1{fill:#bbe1f6}", style)
+        said = [t.text for t in root.iter(svg + "text")]
+        self.assertIn("lighter: a rank's later stages", said)
+        self.assertNotIn("lighter: a rank's later stages",
+                         [t.text for t in self.drawing("gpipe", "--ranks", "4", "--microbatches", "8").iter(svg + "text")])
+
+    def test_a_block_is_drawn_as_one(self):
+        svg = "{http://www.w3.org/2000/svg}"
+        root = self.drawing("dualpipe", "--ranks", "4", "--microbatches", "8", "--overlapped")
+        said = [t.text for t in root.iter(svg + "text")]
+        self.assertEqual(said[:2], ["dualpipe (DeepSeek-AI 2024, section 3.2.1)",
+                                    "F 1, I 1, W 1, message 0, an F and the B after it as one block: makespan 26, "
+                                    "bubble 7.692 % of all ranks' time"])
+        within, blocks = set(), 0  # where the F of a block ends, on the upper and on the lower edge of its row
+        for row in root.iter(svg + "g"):
+            x, y = map(float, re.match(r"translate\((.*),(.*)\)", row.get("transform")).groups())
+            frames = [b for b in row.iter(svg + "rect") if b.get("class") == "block"]
+            for frame in frames:
+                first = next(b for b in row.iter(svg + "rect") if b.get("x") == frame.get("x"))
+                self.assertEqual(first[0].text[1], "F")
+                self.assertEqual(float(frame.get("width")), 3 * float(first.get("width")))
+                middle = x + float(first.get("x")) + float(first.get("width"))
+                within |= {(middle, y), (middle, y + 22)}
+            blocks += len(frames)
+        self.assertEqual(blocks, 14)
+        path = next(root.iter(svg + "path")).get("d")
+        ends = {tuple(map(float, end.split())) for end in re.split("[ML]", path) if end}
+        self.assertFalse(ends & within, "messages from or to the middle of a block")
+
+    def test_a_drawing_letters_all_actions_of_a_kind_or_none(self):
+        root = self.drawing("1f1b", "--ranks", "4", "--microbatches", "30")
+        svg = "{http://www.w3.org/2000/svg}"
+        numbers = sorted(t.text for t in root.iter(svg + "text") if re.fullmatch(r"[\d.]+", t.text))
+        self.assertEqual(numbers, sorted([str(m) for m in range(30)] * 4), "each B, and no F, whose boxes are narrow")
+        root = self.drawing("gpipe", "--ranks", "2", "--microbatches", "2", "--slices", "2")
+        numbers = {t.text for t in root.iter(svg + "text") if re.fullmatch(r"[\d.]+", t.text)}
+        self.assertEqual(numbers, {"0.0", "0.1", "1.0", "1.1"})
+
     def test_figures_are_what_the_commands_draw(self):
-        readme = (SOURCE / "impl/plan/schedules/README.md").read_text(encoding="utf-8")
+        readme = (SOURCE / "impl/plan/schedules/figures/README.md").read_text(encoding="utf-8")
         drawn = {}
         for line in readme.splitlines():
             if line.startswith("build/cpu/shardproof schedule draw"):
                 args = shlex.split(line)[1:]
                 self.expect(PASS, *args)
                 drawn[args[-1]] = (self.folder / args[-1]).read_text(encoding="utf-8")
-        figures = {f.name: f.read_text(encoding="utf-8") for f in (SOURCE / "impl/plan/schedules/figures").iterdir()}
+        figures = {f.name: f.read_text(encoding="utf-8") for f in (SOURCE / "impl/plan/schedules/figures").glob("*.svg")}
         self.assertEqual(sorted(figures), sorted(drawn))
-        self.assertEqual(sorted(re.findall(r"\(figures/(.*)\)", readme)), sorted(drawn))
+        self.assertEqual(sorted(re.findall(r"\((.*\.svg)\)", readme)), sorted(drawn))
         for name, text in drawn.items():
             self.assertEqual(figures[name], text, f"impl/plan/schedules/figures/{name}: draw it again")
 
@@ -456,7 +510,12 @@ class Plans(Cli):
         self.write("both.txt", "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n")
         self.expect(FAILED, "schedule", "check", "both.txt", says="both.txt: line 1, column 5: deadlock with rendezvous sends")
         self.expect(PASS, "schedule", "check", "both.txt", "--depth", "1")
-        self.expect(USAGE, "schedule", "check", "s.csv", says="unknown schedule \"s.csv\"")
+        self.assertEqual(self.expect(FAILED, "schedule", "draw", "both.txt").stderr.split("\n", 1)[1],
+                         "with sends that may be one message ahead of their receivers it is proven: --depth 1\n")
+        self.write("never.txt", "0F0,0B0\n1B0,1F0\n")
+        self.assertNotIn("--depth", self.expect(FAILED, "schedule", "check", "never.txt").stderr)
+        self.expect(USAGE, "schedule", "check", "s.csv", says="cannot read 's.csv'")
+        self.expect(USAGE, "schedule", "check", "1F1B", says="unknown schedule \"1F1B\": did you mean \"1f1b\"?")
         (self.folder / "binary").write_bytes(bytes(range(256)) * 4096)
         self.assertIn("more findings", self.expect(USAGE, "schedule", "check", "binary").stderr)
         with open(self.folder / "large", "wb") as file:
@@ -465,7 +524,8 @@ class Plans(Cli):
         two = ["--ranks", "2", "--microbatches", "2"]
         for args, says in [
             (["draw"], "draw takes one schedule"), (["gpipe"], "\"gpipe\": what to do is one of print, check, draw, bubble"),
-            (["print", "gpipe"], "one of --ranks and --stages"), (["print", "gpipe", "--ranks", "2"], "--microbatches is missing"),
+            (["print", "gpipe"], "--ranks or --stages is missing"),
+            (["print", "gpipe", "--stages", "2", *two], "--ranks and --stages are both given"), (["print", "gpipe", "--ranks", "2"], "--microbatches is missing"),
             (["print", "zb_v", "--stages", "7", "--microbatches", "2"], "--stages 7: a multiple of the chunks of a rank, 2"),
             (["print", "dualpipe", "--ranks", "4", "--microbatches", "6"], "needs an even number of at least two a rank, as 8"),
             (["bubble", "gpipe", "--ranks", "2", "--microbatches", "2", "--costs", "1,2"], "--costs 1,2: 2 numbers, where three or four are due"),
@@ -483,6 +543,7 @@ class Plans(Cli):
             (["bubble", "naive", *two, "--overlapped"], "--overlapped has no effect with naive"),
             (["bubble", "gpipe", *two, "--overlapped"], "--overlapped does not go with gpipe"),
             (["bubble", "gpipe", *two, "--costs", "1e-310,1,1"], "1e-310 is neither 0 nor from 1e-12 to 1000000000000"),
+            (["draw", "gpipe", *two, "--out", "s.png"], "--out s.png: it must end in .svg, or in .json for scripts/plot.py"),
             (["draw", "gpipe", "--ranks", "100", "--microbatches", "100"], "20100 actions and rows are too many for a drawing"),
             (["draw", "naive", "--ranks", "3000", "--microbatches", "1"], "are more than 100000 for a terminal: --out"),
         ]:
