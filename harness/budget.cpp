@@ -13,6 +13,8 @@
 #include "harness/predict/memory.hpp"
 #include "harness/predict/ranks.hpp"
 #include "harness/text.hpp"
+#include "harness/transport.hpp"
+#include "impl/comm/mpi.hpp"
 #include "kernels/core/errors.hpp"
 #include "suites/workload/text.hpp"
 
@@ -62,10 +64,12 @@ std::int64_t steps_of_a_turn(const TrainingJob& job) {
 }  // namespace
 
 void require_threads(const plan::Strategy& strategy) {
-  if (strategy.ranks() <= comm::most_thread_ranks) return;
-  throw BadInput(
-      fmt::format("{} needs {} ranks: threads carry at most {}; ranks in processes (mpirun) do not exist yet",
-                  plan::print(strategy), strategy.ranks(), comm::most_thread_ranks));
+  if (!has_processes_for(strategy.ranks()))
+    throw BadInput(fmt::format("{} needs {} ranks, and {} processes were started", plan::print(strategy),
+                               strategy.ranks(), processes()->size()));
+  if (processes() != nullptr || strategy.ranks() <= comm::most_thread_ranks) return;
+  throw BadInput(fmt::format("{} needs {} ranks: threads carry at most {}; mpirun -n {} starts them as processes",
+                             plan::print(strategy), strategy.ranks(), comm::most_thread_ranks, strategy.ranks()));
 }
 
 std::int64_t largest_batch(const workload::Workload& workload) {

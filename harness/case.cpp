@@ -10,6 +10,7 @@
 
 #include "harness/text.hpp"
 #include "harness/tracks.hpp"
+#include "harness/transport.hpp"
 #include "kernels/core/errors.hpp"
 #include "suites/workload/text.hpp"
 
@@ -86,8 +87,8 @@ std::vector<std::string> parts_of(std::string_view text) {
 std::string print(const Case& value) {
   std::string text = quoted(value.workload);
   for (const auto& setting : value.settings) text += " " + quoted(setting);
-  return fmt::format("{} | {} | {} rank{} | {} | cpu | threads", text, value.strategy, value.ranks,
-                     value.ranks == 1 ? "" : "s", name_of(value.track));
+  return fmt::format("{} | {} | {} rank{} | {} | cpu | {}", text, value.strategy, value.ranks,
+                     value.ranks == 1 ? "" : "s", name_of(value.track), transport());
 }
 
 std::string listed(const Case& value, std::string_view entry) { return fmt::format("{}  # {}", print(value), entry); }
@@ -119,8 +120,9 @@ Case parse_case(std::string_view text) {
     refuse(text, error.what());
   }
   if (parts[3] != "cpu") refuse(text, fmt::format("\"{}\" is no device that this program has (cpu)", parts[3]));
-  if (parts[4] != "threads")
-    refuse(text, fmt::format("\"{}\" is no transport that this program has (threads)", parts[4]));
+  // Which one it is, is said by how this process was started: a case is the same on each.
+  if (parts[4] != "threads" && parts[4] != "mpi")
+    refuse(text, fmt::format("\"{}\" is no transport that this program has (threads, mpi)", parts[4]));
   return value;
 }
 

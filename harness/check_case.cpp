@@ -11,6 +11,7 @@
 #include "harness/options.hpp"
 #include "harness/signals.hpp"
 #include "harness/training.hpp"
+#include "harness/transport.hpp"
 #include "impl/plan/strategy.hpp"
 #include "kernels/core/errors.hpp"
 
@@ -135,6 +136,7 @@ Checked check_case(const Case& value, std::span<const Shown> shows, const Enviro
   record.strategy = value.strategy;
   record.ranks = value.ranks;
   record.track = value.track;
+  record.transport = transport();
   record.judged = "full";
   const Disturbance disturbance = disturbance_of(value, options);
   record.delays = static_cast<std::int64_t>(disturbance.delays.value_or(0));

@@ -18,6 +18,7 @@
 #include "harness/build_info.hpp"
 #include "harness/json_fields.hpp"
 #include "harness/text.hpp"
+#include "impl/comm/mpi.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -80,7 +81,7 @@ Environment environment() {
       {"oneDNN", fmt::format("{}.{}.{}", dnn->major, dnn->minor, dnn->patch)},
       {"OpenBLAS", fmt::format("{}; core {}", openblas_get_config(), openblas_get_corename())},
       {"CUDA", build_info.cuda},
-      {"MPI", "not built"},
+      {"MPI", comm::MpiJob::library()},
       {"NCCL", "not built"},
   };
   for (const char* variable : {"OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "ONEDNN_MAX_CPU_ISA",

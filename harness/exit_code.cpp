@@ -5,6 +5,7 @@
 #include <new>
 
 #include "harness/signals.hpp"
+#include "impl/comm/mpi.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -33,6 +34,8 @@ std::string reason_of(const std::exception& error) {
 }
 
 ExitCode exit_code_of(const std::exception& error) {
+  if (const auto* const failed = dynamic_cast<const comm::JobFailed*>(&error))
+    return static_cast<ExitCode>(failed->exit_code);
   if (is_any_of<Interrupted>(error)) return ExitCode::interrupted;
   if (is_any_of<BadInput, NotSupported>(error)) return ExitCode::usage;
   if (is_any_of<NotBuilt>(error)) return ExitCode::environment;

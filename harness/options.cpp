@@ -16,6 +16,8 @@
 #include "harness/json_fields.hpp"
 #include "harness/text.hpp"
 #include "harness/tracks.hpp"
+#include "harness/transport.hpp"
+#include "impl/comm/mpi.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
 
@@ -248,7 +250,8 @@ std::string print_bytes(std::int64_t bytes) {
 
 std::string rerun_line(std::span<const std::string> words) {
   const std::string_view name = program_invocation_name;  // without a slash it is found in PATH
-  std::string line =
+  std::string line = processes() == nullptr ? "" : fmt::format("mpirun -n {} ", processes()->size());
+  line +=
       shell_quoted(name.find('/') == name.npos ? name : std::filesystem::absolute(name).lexically_normal().native());
   for (const std::string& word : words) line += " " + shell_quoted(word);
   return line;

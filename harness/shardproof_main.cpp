@@ -9,6 +9,7 @@
 #include "harness/build_info.hpp"
 #include "harness/command.hpp"
 #include "harness/options.hpp"
+#include "harness/processes.hpp"
 #include "harness/signals.hpp"
 #include "harness/text.hpp"
 #include "kernels/core/device.hpp"
@@ -62,6 +63,28 @@ void hold_standard_files() {
     if (fcntl(file, F_GETFD) < 0) open("/dev/null", O_RDONLY);  // takes the lowest number that is free: this one
 }
 
+/// Says what went wrong.
+ExitCode told(const std::exception& error) {
+  if (std::ferror(stdout)) {
+    say(stderr, "shardproof: cannot write to standard output\n");
+    return ExitCode::write_failed;
+  }
+  std::fflush(stdout);
+  say(stderr, "shardproof: " + printable(reason_of(error)) + "\n");
+  return exit_code_of(error);
+}
+
+ExitCode obeyed(std::span<const std::string> args) {
+  try {
+    const ExitCode code = dispatch_command(args);
+    // Output that nobody could read is no success.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw WriteError("cannot write to standard output");
+    return code;
+  } catch (const std::exception& error) {
+    return told(error);
+  }
+}
+
 ExitCode guarded(std::span<const std::string> args) {
   try {
     catch_signals();
@@ -71,18 +94,13 @@ ExitCode guarded(std::span<const std::string> args) {
       say(stderr, fmt::format("shardproof: {}\n", error.what()));
       return ExitCode::environment;
     }
-    const ExitCode code = dispatch_command(args);
-    // Output that nobody could read is no success.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw WriteError("cannot write to standard output");
+    Processes all;
+    if (all.serves()) return all.serve();
+    const ExitCode code = obeyed(args);
+    all.dismiss(code);
     return code;
   } catch (const std::exception& error) {
-    if (std::ferror(stdout)) {
-      say(stderr, "shardproof: cannot write to standard output\n");
-      return ExitCode::write_failed;
-    }
-    std::fflush(stdout);
-    say(stderr, "shardproof: " + printable(reason_of(error)) + "\n");
-    return exit_code_of(error);
+    return told(error);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "harness/ledgers.hpp"
+#include "harness/processes.hpp"
 #include "harness/signals.hpp"
 #include "kernels/core/device.hpp"
 #include "kernels/core/queue.hpp"
@@ -42,10 +43,15 @@ constexpr auto no_more_steps = std::numeric_limits<std::int64_t>::max();
 
 Trained train(const TrainingJob& job, const workload::Corpus& corpus, const TrainingWatcher& watcher) {
   const plan::Plan plan = plan::make_plan(job.workload, job.strategy);
-  std::vector<RankLedgers> ranks(static_cast<std::size_t>(plan.mesh.ranks()));
+  const std::int64_t count = plan.mesh.ranks();
+  std::vector<RankLedgers> ranks(static_cast<std::size_t>(count));
   std::vector<BatchSize> batches;
   Trained trained;
   Intermission intermission;
+  // A planted bit is a function of this process: ranks are its threads then.
+  const bool is_planted = job.tamper.tensor || job.tamper.scalar || job.tamper.activation || job.tamper.contraction;
+  comm::MpiJob* const others = is_planted ? nullptr : processes();
+  const bool is_recorded = job.record_spans && others == nullptr;
   const auto rank = [&](comm::World& world) {
     const bool first = world.rank() == Rank{0};
     Device device({.rank = world.rank(), .memory_limit_bytes = job.device_memory_bytes, .poison = job.poison});
@@ -59,7 +65,7 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
     for (std::int64_t step = 1; step <= job.workload.steps; ++step) {
       if (first) stop_if_interrupted();
       const auto start = std::chrono::steady_clock::now();
-      device.spans().turn(job.record_spans && step > unrecorded && step <= unrecorded + most_recorded_steps);
+      device.spans().turn(is_recorded && step > unrecorded && step <= unrecorded + most_recorded_steps);
       workload::Batch batch;
       engine::StepResult result;
       {
@@ -81,9 +87,10 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
         if (first) {
           watcher.observe(batch, seen);
           intermission.end(step);
-        } else {
+        } else if (others == nullptr) {
           intermission.wait_for(step);
         }
+        if (others != nullptr) others->wait_for_first(count);
         MemoryPeaks::start(device.memory());
       }
       if (first && watcher.step && !is_stale) watcher.step(result);
@@ -97,27 +104,36 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
       }
     }
     ranks.at(static_cast<std::size_t>(world.rank())) = ledgers_of(peak, device, world.traffic(), trainer);
-    if (job.record_spans) trained.spans.at(static_cast<std::size_t>(world.rank())) = device.spans().take();
+    if (is_recorded) trained.spans.at(static_cast<std::size_t>(world.rank())) = device.spans().take();
   };
   comm::ThreadsOptions threads = engine::threads_for(plan, job.threads);
   threads.poll = stop_if_interrupted;
-  if (job.record_spans) trained.spans.resize(ranks.size());
+  if (is_recorded) trained.spans.resize(ranks.size());
   trained.send_depth = threads.send_depth;
   try {
-    comm::run_threads(plan.mesh.ranks(), threads, [&](comm::World& world) {
-      try {
-        rank(world);
-      } catch (...) {
-        intermission.end(no_more_steps);
-        throw;
-      }
-    });
+    if (others != nullptr) {
+      ProcessTraining training(*others);
+      const auto own = static_cast<std::size_t>(others->rank());
+      if (own == 0) training.announce(job, watcher.observed_steps);
+      training.run(count, threads, rank);
+      ranks = training.gather(count, ranks[own]);
+      if (own > 0) return trained;
+    } else {
+      comm::run_threads(count, threads, [&](comm::World& world) {
+        try {
+          rank(world);
+        } catch (...) {
+          intermission.end(no_more_steps);
+          throw;
+        }
+      });
+    }
   } catch (...) {
     stop_if_interrupted();  // whatever the ranks made of it
     throw;
   }
   trained.ledgers = counted(ranks);
-  for (auto& count : counted(trained.steps)) trained.ledgers.push_back(std::move(count));
+  for (auto& of_steps : counted(trained.steps)) trained.ledgers.push_back(std::move(of_steps));
   trained.forms = predicted(job, plan, batches);
   return trained;
 }

@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$0")/help.sh"
 
 run="g++ cmake ninja-build ccache libopenblas-dev libdnnl-dev libcli11-dev libfmt-dev nlohmann-json3-dev libssl-dev
-  libgtest-dev libbenchmark-dev python3 python3-numpy"
+  libgtest-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy"
 tests="git python3-torch python3-jsonschema python3-matplotlib python3-scipy libbenchmark-tools clang-format clang-tidy"
 # Ubuntu's chromium is no package but a snap; without a browser the test of report.html parses it itself.
 grep -qsx 'ID=debian' /etc/os-release && tests+=" chromium"

@@ -24,7 +24,9 @@
 #include "harness/shrink.hpp"
 #include "harness/signals.hpp"
 #include "harness/text.hpp"
+#include "harness/transport.hpp"
 #include "impl/comm/inject.hpp"
+#include "impl/comm/mpi.hpp"
 #include "kernels/core/errors.hpp"
 #include "suites/workload/text.hpp"
 
@@ -145,9 +147,19 @@ bool parse(std::span<const std::string> args, Request& request) {
       throw BadInput("--seed has no effect: no case that is selected has a random workload");
     if (!one.empty()) comm::parse_injections(request.options.disturbance.injections, request.cases[0].value->ranks);
   }
+  if (processes() != nullptr) {
+    const auto more =
+        std::erase_if(request.cases, [](const Selected& s) { return !has_processes_for(s.value->ranks); });
+    if (more > 0)
+      say(stderr, fmt::format("not selected, for {} processes were started: {} of more ranks\n", processes()->size(),
+                              counted(more, "case")));
+    if (request.cases.empty() && !random) throw BadInput("no case is left");
+    if (threads) throw BadInput("--threads: processes run one case at a time");
+    request.threads = 1;
+  }
   // Ranks that are delayed mostly wait.
   const std::int64_t few = std::min<std::int64_t>(2, std::max(1u, std::thread::hardware_concurrency()));
-  request.threads = threads.value_or(request.options.disturbance.delays ? 3 * few : few);
+  if (processes() == nullptr) request.threads = threads.value_or(request.options.disturbance.delays ? 3 * few : few);
   request.args = {"check"};
   request.args.insert(request.args.end(), args.begin(), args.end());
   return true;
@@ -159,6 +171,7 @@ CaseSource random_source(const Request& request, std::deque<Case>& cases) {
     while (true) {
       stop_if_interrupted();
       Case value = random_case(request.seed, index++, request.track);
+      if (!has_processes_for(value.ranks)) continue;
       if (injections_fit(request.options.disturbance.injections, value.ranks))
         return Selected{&request.suite.entries[0], &cases.emplace_back(std::move(value))};
     }

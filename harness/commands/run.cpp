@@ -23,6 +23,7 @@
 #include "harness/signals.hpp"
 #include "harness/text.hpp"
 #include "harness/trace.hpp"
+#include "harness/transport.hpp"
 #include "harness/twin.hpp"
 #include "impl/comm/inject.hpp"
 #include "kernels/core/errors.hpp"
@@ -72,6 +73,8 @@ bool parse(std::span<const std::string> args, Request& request) {
   disturbance.declare(options);
   if (!options.parse(args)) return false;
   request.folder.require_legal();
+  if (request.twin_rounds && processes() != nullptr)
+    throw BadInput("--twin: its runs are threads of one process, without mpirun");
   if (request.dry_run && (request.folder.named() || !request.fabric_file.empty() || request.twin_rounds))
     throw BadInput(
         "--dry-run trains and writes nothing: --out, --overwrite, --resume, --fabric and --twin have no effect");
@@ -197,6 +200,7 @@ Measured measure(const Request& request, const RunCase& one, const Environment& 
                                .strategy = one.value.strategy,
                                .ranks = one.value.ranks,
                                .track = one.value.track,
+                               .transport = std::string(transport()),
                                .delays = static_cast<std::int64_t>(request.disturbance.delays.value_or(0)),
                                .injections = request.disturbance.injections,
                                .reason = "did not end",

@@ -10,6 +10,8 @@
 #include "harness/options.hpp"
 #include "harness/progress.hpp"
 #include "harness/text.hpp"
+#include "harness/transport.hpp"
+#include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
 
@@ -50,6 +52,7 @@ ExitCode run(std::span<const std::string> args) {
     for (const auto& fault : faults) fmt::print("{}  {}  {}\n", fault.id, fault.inject, fault.text);
     return ExitCode::pass;
   }
+  if (processes() != nullptr) throw BadInput("selftest: its ranks are threads of one process, without mpirun");
   const auto start = Clock::now();
   const auto cases = selftest_cases();
   if (!finds_nothing(cases, disturbance)) return ExitCode::check_failed;

@@ -3,6 +3,7 @@
 // place.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "impl/comm/world.hpp"
+#include "impl/comm/mpi.hpp"
 #include "kernels/core/testing/values.hpp"
 
 namespace shardproof::comm::testing {
@@ -30,14 +31,21 @@ struct Node {
   const std::int64_t rank;
 };
 
-/// Runs f(node) on each rank; no wait is longer than 20 s unless the options say so.
+/// Of a test executable whose ranks are processes: all of them run all tests.
+inline MpiJob* job = nullptr;
+
+/// Runs f(node) on each rank; no wait is longer than 20 s unless the options say so. In processes: on this one's rank,
+/// where there are so many.
 template <class F>
 void on_ranks(std::int64_t ranks, ThreadsOptions options, F f) {
   if (options.timeout_seconds == ThreadsOptions{}.timeout_seconds) options.timeout_seconds = 20;
-  run_threads(ranks, options, [&f](World& world) {
+  const auto rank = [&f](World& world) {
     Node node(world);
     f(node);
-  });
+  };
+  if (job == nullptr) return run_threads(ranks, options, rank);
+  options.chunk_elements = std::min<std::int64_t>(options.chunk_elements, std::numeric_limits<int>::max());
+  if (static_cast<std::int64_t>(job->rank()) < ranks && ranks <= job->size()) job->run(ranks, options, rank);
 }
 
 /// The text of the E that f() throws; "no error" if none.

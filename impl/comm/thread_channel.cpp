@@ -6,9 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "impl/comm/element.hpp"
+#include "impl/comm/buffers.hpp"
 #include "impl/comm/reduce.hpp"
-#include "kernels/core/poison.hpp"
 
 namespace shardproof::comm {
 
@@ -16,23 +15,7 @@ namespace {
 
 std::int64_t size_of(const Tensor& tensor) { return static_cast<std::int64_t>(shardproof::size_of(tensor.dtype())); }
 
-std::int64_t sum_of_first(const std::vector<std::int64_t>& counts, std::int64_t k) {
-  return std::accumulate(counts.begin(), counts.begin() + k, std::int64_t{0});
-}
-
-/// Part k of `elements` cut into n parts whose sizes differ by at most one, the larger first, begins here.
-std::int64_t begin_of(std::int64_t elements, std::int64_t n, std::int64_t k) {
-  return k * (elements / n) + std::min(k, elements % n);
-}
-
 }  // namespace
-
-struct ThreadChannel::Buffers {
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
-  bool overflow = false;
-  std::int64_t element = 0;  // bytes
-};
 
 ThreadChannel::ThreadChannel(ThreadBoard& board, std::int64_t place, TrafficLedger& traffic)
     : board_(board),
@@ -62,52 +45,6 @@ std::int64_t ThreadChannel::copy(std::byte* to, const std::byte* from, std::int6
   return elements * size;
 }
 
-ThreadChannel::Buffers ThreadChannel::open(KernelScope& scope, const Call& call) const {
-  Buffers own{.overflow = call.overflow};
-  if (call.kind == Kind::barrier) return own;
-  with_element(payload(call).dtype(), [&]<class T>(T) {
-    own.element = sizeof(T);
-    const auto read = [&](const Tensor& tensor) {
-      own.overflow = own.overflow || scope.overflow_of(tensor);
-      return reinterpret_cast<const std::byte*>(scope.read<T>(tensor));
-    };
-    if (call.kind == Kind::all_reduce) {
-      own.overflow = own.overflow || scope.overflow_of(call.output);
-      own.input = own.output = reinterpret_cast<std::byte*>(scope.update<T>(call.output));
-    } else if (call.kind == Kind::broadcast && call.peer == group_.place) {
-      own.input = read(call.output);
-    } else {
-      if (call.input) own.input = read(call.input);
-      if (call.output) own.output = reinterpret_cast<std::byte*>(scope.write<T>(call.output));
-    }
-  });
-  if (own.output == nullptr || call.kind == Kind::all_reduce) return own;
-
-  // Of an output that the input is a part of, or the reverse, that part stays.
-  const auto fill = [&](std::int64_t begin, std::int64_t end) {
-    if (scope.device().poison()) poison::fill(call.output.dtype(), own.output + begin, end - begin);
-  };
-  const auto output_bytes = call.output.bytes(), input_bytes = call.input ? call.input.bytes() : 0;
-  const bool apart = own.input + input_bytes <= own.output || own.output + output_bytes <= own.input;
-  if (input_bytes == 0 || output_bytes == 0 || apart) {
-    fill(0, output_bytes);
-    return own;
-  }
-  const auto before = call.kind == Kind::all_gather ? sum_of_first(call.outputs, group_.place) * own.element : 0;
-  const bool gathers_in_place = call.kind == Kind::all_gather && own.input == own.output + before;
-  const bool scatters_in_place = call.kind == Kind::reduce_scatter &&
-                                 own.output == own.input + sum_of_first(call.inputs, group_.place) * own.element;
-  if (!gathers_in_place && !scatters_in_place) {
-    throw InternalError(std::string(name_of(call.kind)) + " (purpose " + std::string(call.purpose) + "): '" +
-                        call.input.name() + "' and '" + call.output.name() + "' overlap");
-  }
-  if (gathers_in_place) {
-    fill(0, before);
-    fill(before + input_bytes, output_bytes);
-  }
-  return own;
-}
-
 void ThreadChannel::execute(KernelScope& scope, const Call& call) {
   delays_.pause(call.number, 0);
   std::int64_t wire_bytes = 0;
@@ -123,7 +60,7 @@ void ThreadChannel::execute(KernelScope& scope, const Call& call) {
 }
 
 std::int64_t ThreadChannel::collective(KernelScope& scope, const Call& call) {
-  const Buffers own = open(scope, call);
+  const Buffers own = open(scope, call, group_.place);
   Meeting meeting(board_.rendezvous, group_.place, {&call, own.input, own.output, own.overflow});
   if (call.kind == Kind::barrier) return 0;
   if (std::ranges::any_of(meeting.posts(), &Post::overflow)) scope.raise_overflow();
@@ -205,13 +142,13 @@ std::int64_t ThreadChannel::exchange(const Meeting& meeting, const Call& call, c
 }
 
 void ThreadChannel::send(KernelScope& scope, const Call& call) {
-  const Buffers own = open(scope, call);
+  const Buffers own = open(scope, call, group_.place);
   Message message{Signature(call), call.input, own.input, own.overflow};
   board_.mailbox.send(group_.place, call, std::move(message), board_.state.options.send_depth);
 }
 
 std::int64_t ThreadChannel::receive(KernelScope& scope, const Call& call) {
-  const Buffers own = open(scope, call);
+  const Buffers own = open(scope, call, group_.place);
   std::int64_t wire_bytes = 0;
   board_.mailbox.receive(group_.place, call, [&](const Message& message) {
     if (message.overflow) scope.raise_overflow();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "impl/comm/buffers.hpp"
 #include "impl/comm/delays.hpp"
 #include "impl/comm/mailbox.hpp"
 #include "impl/comm/rendezvous.hpp"
@@ -35,8 +36,6 @@ class ThreadChannel final : public Channel {
   const Group& group() const override { return group_; }
 
  private:
-  struct Buffers;
-  Buffers open(KernelScope& scope, const Call& call) const;
   /// Each returns the bytes that it copied out of other ranks' memory.
   std::int64_t collective(KernelScope& scope, const Call& call);
   std::int64_t all_reduce(Meeting& meeting, const Call& call, const Buffers& own);

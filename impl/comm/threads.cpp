@@ -70,8 +70,7 @@ void require_legal(std::int64_t ranks, const ThreadsOptions& options) {
   };
   require(ranks >= 1, "ranks " + std::to_string(ranks) + ": at least 1");
   require(ranks <= most_thread_ranks, "ranks " + std::to_string(ranks) + ": threads carry at most " +
-                                          std::to_string(most_thread_ranks) +
-                                          "; ranks in processes (mpirun) do not exist yet");
+                                          std::to_string(most_thread_ranks) + "; mpirun starts ranks as processes");
   require(options.timeout_seconds > 0 && options.timeout_seconds <= most_timeout_seconds,
           "timeout: above 0 and at most 1e6 seconds");
   require(options.chunk_elements >= 1, "chunk_elements " + std::to_string(options.chunk_elements) + ": at least 1");

@@ -29,6 +29,16 @@ add_library(DNNL::dnnl INTERFACE IMPORTED)
 target_include_directories(DNNL::dnnl INTERFACE ${DNNL_INCLUDE_DIR})
 target_link_libraries(DNNL::dnnl INTERFACE ${DNNL_LIBRARY})
 
+# What MPI does in threads of its own no sanitizer understands.
+if(SHARDPROOF_MPI STREQUAL "AUTO" AND SHARDPROOF_SANITIZE)
+  set(SHARDPROOF_MPI OFF)
+elseif(SHARDPROOF_MPI STREQUAL "AUTO")
+  find_package(MPI COMPONENTS CXX)
+  set(SHARDPROOF_MPI ${MPI_CXX_FOUND})
+elseif(SHARDPROOF_MPI)
+  find_package(MPI REQUIRED COMPONENTS CXX)
+endif()
+
 if(SHARDPROOF_CUDA)
   # CMake 3.25 does not know nvcc's C++20, which a target takes over from CMAKE_CXX_STANDARD: the flag says it instead.
   set(CMAKE_CUDA_STANDARD_REQUIRED OFF)

@@ -3,6 +3,7 @@
 set(SHARDPROOF_ARCH native CACHE STRING "Instruction set, as -march takes it; the exact track is fast with AVX2+FMA, faster with AVX-512")
 option(SHARDPROOF_WERROR "Warnings are errors" OFF)
 option(SHARDPROOF_CUDA "Compile the CUDA kernels" OFF)
+set(SHARDPROOF_MPI AUTO CACHE STRING "Ranks as processes, over Open MPI: ON, OFF, or AUTO, where it is found")
 set(SHARDPROOF_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 option(SHARDPROOF_FUZZ "Build fuzz_parsers: needs clang and libFuzzer" OFF)
 

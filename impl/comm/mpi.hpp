@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are processes, started by mpirun or srun. Plain C++: MPI is built in only where it was found
+// (impl/comm/mpi/), and begin() says so where it was not.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "impl/comm/world.hpp"
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::comm {
+
+/// What the environment of a process says that a launcher started: mpirun (Open MPI), srun with PMIx or PMI-2.
+struct Launched {
+  std::int64_t rank = 0, size = 1;
+  std::string_view launcher;  ///< "mpirun", "srun"
+};
+/// None without a launcher. Throws BadInput for variables that are no such numbers.
+std::optional<Launched> launched();
+
+/// A job of several processes, from MPI's start to its end: one process is one rank. All calls but the last three are
+/// made by all processes in the same order; those that wait for an idle process have no deadline, and leave it idle.
+class MpiJob {
+ public:
+  /// Starts MPI where a launcher has started more than one process; else none. Throws NotBuilt where this binary has no
+  /// MPI, DeviceError where it has no threads.
+  static std::unique_ptr<MpiJob> begin();
+  /// The library's name and version; "not built".
+  static std::string library();
+  virtual ~MpiJob() = default;
+
+  virtual Rank rank() const = 0;
+  virtual std::int64_t size() const = 0;
+  /// What process 0 says.
+  virtual std::string broadcast(const std::string& text) = 0;
+  /// On process 0 what the first `ranks` processes say, in their order; empty on others. Processes beyond do not call.
+  virtual std::vector<std::string> gather(std::int64_t ranks, const std::string& text) = 0;
+  /// The first `ranks` processes go on when process 0 has come. Processes beyond do not call.
+  virtual void wait_for_first(std::int64_t ranks) = 0;
+  /// This process's rank of a world of the first `ranks` processes, all of which call it: as run_threads(), but that
+  /// any error ends the job: it is thrown on the rank that met it, and what fail() said on all that wait for it.
+  virtual void run(std::int64_t ranks, const ThreadsOptions& options, const std::function<void(World&)>& rank) = 0;
+
+  /// This process meets the others no more: they end their waits with this error.
+  virtual void fail(std::string_view reason, int exit_code) = 0;
+  /// Until process 0 has written what it knows and ends the job; after some seconds ends it itself.
+  [[noreturn]] virtual void await_end(int exit_code) = 0;
+  /// Ends the job with this exit code for all, now.
+  [[noreturn]] virtual void part(int exit_code) = 0;
+};
+
+/// Another process said that it failed: its reason, and the exit code that it asks for.
+struct JobFailed : CommError {
+  JobFailed(const std::string& text, int code) : CommError(text), exit_code(code) {}
+  int exit_code;
+};
+
+}  // namespace shardproof::comm

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process's ends of all groups share: how it waits, and what ends its waits.
+#pragma once
+
+#define OMPI_SKIP_MPICXX
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <mpi.h>
+
+#include "impl/comm/mpi.hpp"
+
+namespace shardproof::comm {
+
+/// Throws CommError naming the function.
+void require_mpi(int code, const char* function);
+
+class MpiState {
+ public:
+  /// `control`: a communicator of all processes for what they say when they fail.
+  explicit MpiState(MPI_Comm control);
+
+  /// Waits until the request has completed. Processors may be fewer than processes: a wait soon yields, then sleeps.
+  /// Throws JobFailed where another process has failed, what `poll` throws, and HangError with `describe` and the
+  /// seconds after the deadline; 0: there is none.
+  void wait(MPI_Request& request, double deadline_seconds, const std::function<std::string()>& describe);
+  /// The same, for any condition.
+  void wait(const std::function<bool()>& done, double deadline_seconds, const std::function<std::string()>& describe);
+  bool is_complete(MPI_Request& request) const;
+
+  /// Throws JobFailed where a process has said that it failed.
+  void check_others();
+
+  MPI_Comm control() const { return control_; }
+  std::function<void()> poll = {};
+
+ private:
+  MPI_Comm control_;
+  int rank_ = 0;
+};
+
+}  // namespace shardproof::comm

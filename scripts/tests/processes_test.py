@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shardproof binary under mpirun: ranks are processes. TEST BINARY SOURCE_FOLDER"""
+import json
+import signal
+import subprocess
+import time
+
+import binary
+from binary import BINARY, INTERRUPTED, OUT_OF_MEMORY, PASS, SOURCE, USAGE, Cli
+
+FAILED, HANG = 1, 8
+MPIRUN = str(SOURCE / "scripts/mpirun.sh")
+
+
+class Processes(Cli):
+    def on(self, processes, code, *args, says=(), **options):
+        """Runs shardproof on so many processes; mpirun's exit code is theirs."""
+        line = [MPIRUN, "-n", str(processes), BINARY, *args]
+        done = subprocess.run(line, cwd=self.folder, text=True, capture_output=True, timeout=300, **options)
+        self.assertEqual(done.returncode, code, f"{args}\n{done.stdout}\n{done.stderr}")
+        for text in [says] if isinstance(says, str) else says:
+            self.assertIn(text, done.stderr)
+        return done
+
+    def suite(self, *strategies):
+        entry = {"name": "n", "why": "w", "workload": "tiny", "set": {"layers": 2, "tied_head": False}, "steps": 2,
+                 "strategies": list(strategies), "tracks": ["exact", "f64", "native"],
+                 "expect": {"pass": 3 * len(strategies)}}
+        return self.write("s.json", json.dumps({"why": "w", "cases": [entry]}))
+
+    def digests(self, out):
+        return {r["strategy"]: r["digest"] for r in self.records(out) if r["track"] == "exact"}
+
+    def test_all_kinds_of_strategies_have_the_digests_of_threads(self):
+        suite = self.suite("dp3", "tp3", "pp3 schedule=one_f_one_b microbatches=4 layers=1,1,0", "dp2",
+                           "pp2 schedule=zb_v microbatches=3", "pp2 schedule=dualpipe microbatches=4", "pp2 schedule=pipedream",
+                           "pp2 schedule=pipedream replicas=2,1", "dp1")
+        self.expect(PASS, "check", "--suite", suite, "--out", "threads")
+        self.on(3, PASS, "check", "--suite", suite, "--out", "mpi")
+        self.assertEqual(len(self.records("mpi")), 27)
+        self.assertEqual(self.digests("mpi"), self.digests("threads"))
+        for record in self.records("mpi"):
+            self.assertEqual((record["verdict"], record["transport"]), ("pass", "mpi"))
+            self.assertTrue(record["case"].endswith("| mpi"), record["case"])
+            self.assertTrue(record["rerun"].startswith("mpirun -n 3 "), record["rerun"])
+            self.assertIn("Open MPI", record["environment"]["libraries"]["MPI"])
+
+    def test_a_line_that_repeats_a_case_is_read(self):
+        self.on(2, PASS, "check", "tiny steps=1 | dp2 | 2 ranks | exact | cpu | mpi", "--out", "mpi")
+        self.expect(PASS, "check", self.records("mpi")[0]["case"], "--out", "threads")
+        self.assertEqual(self.digests("mpi"), self.digests("threads"))
+
+    def test_run_says_what_it_says_of_threads(self):
+        args = ["run", "--workload", "tiny", "--track", "exact", "--strategy", "dp2 pp2 schedule=gpipe microbatches=4"]
+        here, there = self.expect(PASS, *args, "--out", "threads"), self.on(4, PASS, *args, "--out", "mpi")
+
+        def told(text):
+            kinds = ("step", "digest", "dp ", "pp ", "world", "saved_", "parameter", "gradient", "optimizer")
+            return [line for line in text.splitlines() if line.strip().startswith(kinds)]
+
+        self.assertEqual(told(there.stdout), told(here.stdout))
+        self.assertGreater(len(told(here.stdout)), 12)
+        mine, theirs = self.records("mpi")[0], self.records("threads")[0]
+        forms = {name for name in theirs["forms"]}
+        self.assertEqual({n: mine["ledgers"][n] for n in forms}, {n: theirs["ledgers"][n] for n in forms})
+
+    def test_fewer_and_more_ranks_than_processes(self):
+        suite = self.suite("dp1", "dp4")
+        self.on(3, PASS, "check", "--suite", suite, "--out", "some", says="for 3 processes were started: 3 cases of more ranks")
+        self.assertEqual({r["strategy"] for r in self.records("some")}, {"dp1"})
+        self.on(2, USAGE, "run", "--workload", "tiny", "--strategy", "dp4", "--out", "no",
+                says="dp4 needs 4 ranks, and 2 processes were started")
+
+    def test_what_does_not_go_over_processes_is_refused(self):
+        self.on(2, USAGE, "selftest", says="without mpirun")
+        self.on(2, USAGE, "run", "--workload", "tiny", "--strategy", "dp2", "--twin", "2", says="without mpirun")
+        self.on(2, USAGE, "run", "--workload", "tinny", says="tinny")
+
+    def test_a_wrong_collective_is_a_failure_of_the_judge(self):
+        self.on(2, FAILED, "check", "tiny steps=1 | dp2 | 2 ranks | exact | cpu | mpi", "--out", "wrong",
+                "--inject", "corrupt:axis=dp,purpose=gradient,rank=1,call=2", says="gradient of")
+
+    def test_an_error_of_one_rank_ends_all_with_its_code(self):
+        self.on(2, OUT_OF_MEMORY, "run", "--workload", "tiny", "--set", "vocab=100", "--strategy", "pp2", "--no-check",
+                "--device-memory", "195000", "--out", "small", says="rank 1: activation")
+        self.assertEqual(self.records("small")[0]["verdict"], "error")
+
+    def test_a_wait_ends_after_its_time(self):
+        self.on(2, HANG, "run", "--workload", "tiny", "--strategy", "dp2", "--no-check", "--timeout", "2", "--out", "hang",
+                "--inject", "delay:axis=dp,rank=1,purpose=gradient,call=1,ms=60000", says="all_reduce")
+
+    def test_an_interruption_ends_all(self):
+        process = subprocess.Popen([MPIRUN, "-n", "2", BINARY, "run", "--workload", "tiny", "--strategy", "dp2", "--steps",
+                                    "1000000", "--no-check", "--out", "long"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        _, text = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - start, 30)
+        self.assertNotEqual(process.returncode, PASS)  # mpirun has a code of its own for it
+        self.assertIn("interrupted by SIGTERM", text)
+        self.assertEqual(self.summary("long")["exit_code"], INTERRUPTED)
+        left = subprocess.run(["pgrep", "-f", "steps 1000000 --no-check --out long"], capture_output=True, text=True)
+        self.assertEqual(left.stdout, "")
+
+    def test_started_alone_it_has_threads(self):
+        self.on(1, PASS, "run", "--workload", "tiny", "--strategy", "dp2", "--track", "exact", "--out", "one")
+        self.assertEqual(self.records("one")[0]["transport"], "threads")
+
+
+if __name__ == "__main__":
+    binary.main()
