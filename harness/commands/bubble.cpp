@@ -54,7 +54,9 @@ bool parse(std::span<const std::string> args, Request& request) {
   std::string ranks = "4", microbatches = "8", chunks;
   Options options(bubble_command);
   request.workload.declare(options, "Of numbers: exact, f64 or native (default: native)");
-  options.list("--schedule", request.schedules, "NAME", "Of list --schedules; may be repeated (default: all that run)")
+  options
+      .list("--schedule", request.schedules, "NAME",
+            "Of list --schedules, or file:PATH; may be repeated (default: all that run)")
       .text("--ranks", ranks, "N,N,...", "Ranks of the pipeline (default: 4)")
       .text("--microbatches", microbatches, "N,N,...", "Parts of the batch (default: 8)")
       .text("--chunks", chunks, "N,N,...", "Stages that a rank holds, where there is a choice (default: the least)");
@@ -109,7 +111,7 @@ std::vector<std::string> row_of(const plan::Strategy& strategy, const Record& re
   const auto shape = schedule_shape(strategy);
   const auto form = predict::bubble_overhead(strategy.schedule, strategy.pp, strategy.microbatches, shape.chunks);
   const double unit = plan::timeline(pipeline.schedule).bubble_fraction();
-  return {strategy.schedule,
+  return {strategy.schedule.text(),
           fmt::format("{}", strategy.pp),
           fmt::format("{}", shape.stages()),
           fmt::format("{}", strategy.microbatches),
