@@ -11,13 +11,13 @@
 
 #include "harness/parse_file.hpp"
 #include "harness/text.hpp"
+#include "impl/plan/schedule_file.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
 namespace {
 
 constexpr std::int64_t most_actions = std::int64_t{1} << 22;
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 26;
 
 }  // namespace
 
@@ -101,7 +101,7 @@ plan::ScheduleShape ScheduleOptions::shape(const plan::ScheduleGenerator& genera
 }
 
 NamedSchedule ScheduleOptions::load(const std::string& name) const {
-  const std::string prefix = "file:";
+  constexpr std::string_view prefix = plan::ScheduleSource::prefix;
   if (name.starts_with(prefix)) return of_file(name.substr(prefix.size()));
   std::error_code error;
   const bool known = std::ranges::any_of(plan::schedules(), [&](const plan::ScheduleGenerator* generator) {
@@ -132,7 +132,8 @@ NamedSchedule ScheduleOptions::of_file(const std::string& path) const {
                                unused.size() == 1 ? "has" : "have", path));
   NamedSchedule result{.title = path, .schedule = {}, .extent = {}};
   result.schedule = parse_file(
-      path, [&](std::string_view text) { return plan::parse_schedule(text, result.columns); }, most_bytes);
+      path, [&](std::string_view text) { return plan::parse_schedule(text, result.columns); },
+      plan::largest_schedule_file);
   result.schedule.send_depth = depth_.value_or(0);
   if (!weights_.empty()) result.schedule.weights = plan::weight_rule(weights_);
   result.extent = plan::extent_of(result.schedule);

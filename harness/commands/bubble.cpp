@@ -42,7 +42,9 @@ bool parse(std::span<const std::string> args, Request& request) {
   std::string ranks = "4", microbatches = "8", chunks;
   Options options(bubble_command);
   request.workload.declare(options, "Of numbers: exact, f64 or native (default: native)");
-  options.list("--schedule", request.schedules, "NAME", "Of list --schedules; may be repeated (default: all)")
+  options
+      .list("--schedule", request.schedules, "NAME",
+            "Of list --schedules, or file:PATH; may be repeated (default: all)")
       .text("--ranks", ranks, "N,N,...", "Ranks of the pipeline (default: 4)")
       .text("--microbatches", microbatches, "N,N,...", "Parts of the batch (default: 8)")
       .text("--chunks", chunks, "N,N,...", "Stages that a rank holds, where there is a choice (default: the least)");
@@ -169,7 +171,7 @@ std::vector<std::string> row_of(const TrainingJob& job, const Record& record) {
   const auto& pipeline = plan.pipeline;
   const auto ranks = pipeline.schedule.ranks.size();
   return {
-      strategy.schedule,
+      strategy.schedule.text(),
       fmt::format("{}", strategy.pp),
       fmt::format("{}", shape.stages()),
       fmt::format("{}", strategy.microbatches),
@@ -185,8 +187,8 @@ std::vector<std::string> row_of(const TrainingJob& job, const Record& record) {
 std::string without_flush(const std::vector<plan::Strategy>& all, const workload::Workload& workload) {
   std::vector<std::string> names;
   for (const auto& strategy : all)
-    if (is_stale(strategy) && std::ranges::find(names, strategy.schedule) == names.end())
-      names.push_back(strategy.schedule);
+    if (is_stale(strategy) && std::ranges::find(names, strategy.schedule.text()) == names.end())
+      names.push_back(strategy.schedule.text());
   if (names.empty()) return "";
   return fmt::format("\nwithout a flush ({}): the steady state alone; {}{}to pipedream a batch is one microbatch\n",
                      fmt::join(names, ", "), workload.clip > 0 ? "clip=off; " : "",

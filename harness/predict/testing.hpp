@@ -34,7 +34,7 @@ inline plan::Strategy random_strategy(std::mt19937& random, const workload::Work
   for (const auto* generator : plan::schedules()) {
     s.schedule = generator->name;
     const bool flushes = generator->stale == workload::StaleProgram::Rule::none;
-    if (flushes && generator->refusal(plan::schedule_shape(s)).empty()) legal.push_back(s.schedule);
+    if (flushes && generator->refusal(plan::schedule_shape(s)).empty()) legal.emplace_back(s.schedule);
   }
   s.schedule = legal[random() % legal.size()];
   if (s.schedule == "interleaved" && random() % 2 == 0) s.chunks = 3;

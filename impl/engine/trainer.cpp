@@ -252,7 +252,7 @@ void Trainer::Impl::update(std::int64_t stage, std::int64_t microbatch) {
   queue().synchronize();
   if (queue().device().overflow())
     throw NotSupported("step " + std::to_string(step) + ": a number of stage " + std::to_string(stage) +
-                       " is out of range, and " + plan.strategy.schedule +
+                       " is out of range, and " + plan.strategy.schedule.text() +
                        " cannot skip the step: other stages have made their updates");
   if (labels > 0) ++steps_taken;
   const step::UpdateContext update{workload, scale(), 1.0, workload::learning_rate(workload, step), steps_taken};

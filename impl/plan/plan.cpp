@@ -14,7 +14,7 @@ Pipeline pipeline_of(const Strategy& strategy, std::int64_t steps) {
   const ScheduleShape shape = schedule_shape(strategy, steps);
   Schedule schedule = generate(schedule_generator(strategy.schedule), shape);
   const auto wrong = findings(schedule, shape.stages(), shape.microbatches);
-  if (!wrong.empty()) throw BadInput("schedule " + strategy.schedule + ": " + workload::joined(wrong, "\n"));
+  if (!wrong.empty()) throw BadInput("schedule " + strategy.schedule.text() + ": " + workload::joined(wrong, "\n"));
   return Pipeline(std::move(schedule));
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "impl/plan/schedule_file.hpp"
 #include "impl/plan/text_findings.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/nearest.hpp"
@@ -173,7 +174,13 @@ Schedule parse_schedule(std::string_view text) {
   return parse_schedule(text, columns);
 }
 
+std::int64_t ScheduleShape::stages() const {
+  if (file) return file->stages;
+  return replicas.empty() ? ranks * chunks : std::ssize(replicas);
+}
+
 const ScheduleGenerator& schedule_generator(std::string_view name) {
+  if (name.starts_with(ScheduleSource::prefix)) return schedule_of_file;
   std::vector<std::string> names;
   for (const ScheduleGenerator* generator : schedules()) {
     if (generator->name == name || (!generator->alias.empty() && generator->alias == name)) return *generator;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,8 @@ Schedule parse_schedule(std::string_view text);
 using Columns = std::vector<std::vector<std::uint32_t>>;
 Schedule parse_schedule(std::string_view text, Columns& columns);
 
+struct ScheduleFile;
+
 /// Numbers are from 1 where nothing else is said.
 struct ScheduleShape {
   std::int64_t ranks = 1, microbatches = 1;
@@ -74,8 +77,10 @@ struct ScheduleShape {
   std::int64_t microbatches_per_update = 0;  ///< of pipedream_2bw; 0: as many as there are ranks
   std::vector<std::int64_t> replicas = {};   ///< of each stage of pipedream, sum = ranks; empty: one each
   bool vertical_sync = false;                ///< of pipedream
+  std::shared_ptr<const ScheduleFile> file = {};  ///< of file:PATH alone (schedule_file.hpp)
 
-  std::int64_t stages() const { return replicas.empty() ? ranks * chunks : static_cast<std::int64_t>(replicas.size()); }
+  /// 0 of a file in which something is wrong.
+  std::int64_t stages() const;
 };
 
 /// The technique behind `schedule=NAME`: impl/plan/schedules/NAME.cpp.
@@ -86,7 +91,7 @@ struct ScheduleGenerator {
   std::string (*refusal)(const ScheduleShape& shape);
   /// Precondition: no refusal.
   Schedule (*generate)(const ScheduleShape& shape);
-  /// Its usual chunks, as zb_v's 2; where more than one may be chosen, the least that makes sense.
+  /// Its usual chunks, as zb_v's 2; where more than one may be chosen, the least that makes sense. 0: a file's own.
   std::int64_t chunks = 1;
   /// Whether impl/pipeline_parallel carries it out.
   bool runs = false;
@@ -95,7 +100,7 @@ struct ScheduleGenerator {
 };
 /// All, in the order of impl/plan/CMakeLists.txt (generated).
 std::span<const ScheduleGenerator* const> schedules();
-/// Throws BadInput, naming the nearest.
+/// Of a name or an alias; of file:PATH schedule_of_file (schedule_file.hpp). Throws BadInput, naming the nearest.
 const ScheduleGenerator& schedule_generator(std::string_view name);
 /// Throws NotSupported with the generator's reason, BadInput for a number below 1.
 Schedule generate(const ScheduleGenerator& generator, const ScheduleShape& shape);

@@ -76,10 +76,15 @@ struct Read {
   }
   std::string operator()(std::string& value) const {
     const auto names = row.names();
-    const bool is_schedule = row.name == "schedule";
-    value = is_schedule ? without_alias(text) : text;
-    if (std::ranges::find(names, value) != names.end()) return "";
-    const std::string planned = is_schedule ? only_planned(text) : "";
+    value = text;
+    return std::ranges::find(names, value) != names.end() ? "" : unknown(row.name, workload::shortened(text), names);
+  }
+  std::string operator()(ScheduleSource& value) const {
+    value = without_alias(text);
+    if (value.is_file()) return value.wrong_path();
+    const auto names = row.names();
+    if (std::ranges::find(names, value.text()) != names.end()) return "";
+    const std::string planned = only_planned(text);
     return planned.empty() ? unknown(row.name, workload::shortened(text), names) : planned;
   }
   std::string operator()(std::optional<double>& value) const {
@@ -116,7 +121,12 @@ class Parser {
 
   Strategy parse(std::string_view text) {
     std::istringstream words{std::string(text)};
-    for (std::string word; words >> word;) read(word);
+    for (std::string word, last; words >> word; last = word) {
+      const std::size_t before = findings_.size();
+      read(word);
+      if (findings_.size() > before && last.starts_with("schedule=file:"))
+        findings_.back() += "; the path of schedule=file:PATH is one word";
+    }
     if (given_.empty() && findings_.empty()) findings_.push_back("the strategy is empty: one device is \"dp1\"");
     if (findings_.empty()) size();
     if (std::ranges::all_of(strategy_.replicas, [](std::int64_t r) { return r == 1; }) &&
@@ -144,7 +154,14 @@ class Parser {
       findings_.push_back(fmt::format("strategy key \"{}\" is doubled", name));
     } else if (has_equals == row->is_axis) {
       const bool names_values = std::holds_alternative<std::string Strategy::*>(row->member);
-      Strategy example{.dp = 2, .pp = 2, .tp = 2, .chunks = 2, .microbatches = 2, .layers = {3, 2, 2}, .clip = 1};
+      Strategy example{.dp = 2,
+                       .pp = 2,
+                       .tp = 2,
+                       .schedule = schedules().back()->name,
+                       .chunks = 2,
+                       .microbatches = 2,
+                       .layers = {3, 2, 2},
+                       .clip = 1};
       example.replicas = {2, 1, 1};
       if (names_values) example.*std::get<std::string Strategy::*>(row->member) = row->names().back();
       complain(word, fmt::format("{} is written as in \"{}\"", name, written(*row, example)));
@@ -200,10 +217,11 @@ ScheduleShape schedule_shape(const Strategy& strategy, std::int64_t steps) {
   const bool groups = generator.stale == workload::StaleProgram::Rule::double_buffered;
   return {.ranks = strategy.pipeline_ranks(),
           .microbatches = strategy.microbatches * (is_stale ? steps : 1),
-          .chunks = strategy.chunks > 0 ? strategy.chunks : generator.chunks,
+          .chunks = strategy.chunks > 0 ? strategy.chunks : std::max<std::int64_t>(generator.chunks, 1),
           .microbatches_per_update = groups ? strategy.microbatches : 0,
           .replicas = strategy.replicas,
-          .vertical_sync = strategy.schedule == "pipedream" && strategy.vertical_sync == "on"};
+          .vertical_sync = strategy.schedule == "pipedream" && strategy.vertical_sync == "on",
+          .file = strategy.schedule.file()};
 }
 
 Strategy parse_strategy(std::string_view text, std::optional<std::int64_t> ranks) { return Parser(ranks).parse(text); }

@@ -11,6 +11,7 @@
 
 #include "impl/plan/mesh.hpp"
 #include "impl/plan/schedule.hpp"
+#include "impl/plan/schedule_file.hpp"
 #include "kernels/core/track.hpp"
 #include "suites/workload/workload.hpp"
 
@@ -23,7 +24,7 @@ struct Strategy {
   std::int64_t pp = 1;                                                  ///< ranks that hold different stages
   std::int64_t tp = 1;                                                  ///< ranks that hold different slices of a layer
   std::array<Axis, axis_count> order = {Axis::pp, Axis::dp, Axis::tp};  ///< of the mesh, outermost first
-  std::string schedule = "naive";                                       ///< one of schedules() (schedule.hpp)
+  ScheduleSource schedule = "naive";                                    ///< one of schedules(), or file:PATH
   std::int64_t chunks = 0;                  ///< stages that a pipeline rank holds; 0: the schedule's own
   std::string vertical_sync = "off";        ///< of pipedream; on: a step reads one version on all stages
   std::vector<std::int64_t> replicas = {};  ///< of pipedream: ranks of each stage; empty: one each

@@ -16,6 +16,7 @@ std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const ScheduleGenerator* generator : schedules())
     if (generator->runs) names.emplace_back(generator->name);
+  names.push_back(fmt::format("{}PATH", ScheduleSource::prefix));
   return names;
 }
 
@@ -34,7 +35,14 @@ std::vector<std::string> optimizer_names() {
 
 std::string_view without_data_group(const Strategy& s) { return s.dp == 1 ? "with dp1" : ""; }
 std::string_view without_stages(const Strategy& s) { return s.pp == 1 ? "with pp1" : ""; }
-std::string_view without_pipeline(const Strategy& s) { return s.pipeline_ranks() == 1 ? "with pp1" : ""; }
+/// A file says itself for how many ranks it is.
+std::string_view without_pipeline(const Strategy& s) {
+  const auto file = s.schedule.file();
+  return s.pipeline_ranks() > 1 || (file && file->schedule.ranks.size() != 1) ? "" : "with pp1";
+}
+std::string_view without_chunks(const Strategy& s) {
+  return s.pp == 1 ? "with pp1" : s.schedule.is_file() ? "with a file's schedule, whose stages are its own" : "";
+}
 std::string_view without_boundary(const Strategy& s) { return s.pp == 1 ? "with pp1" : s.tp == 1 ? "with tp1" : ""; }
 std::string_view without_order(const Strategy& s) {
   return (s.dp > 1) + (s.pipeline_ranks() > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
@@ -77,7 +85,7 @@ std::string wrong_shape(const Strategy& s, const workload::Workload& w) {
 std::string wrong_chunks(const Strategy& s, const workload::Workload& w) {
   if (!wrong_shape(s, w).empty()) return "";
   const std::string why = schedule_generator(s.schedule).refusal(schedule_shape(s));
-  return why.empty() ? "" : fmt::format("schedule={}: {}", s.schedule, why);
+  return why.empty() ? "" : fmt::format("schedule={}: {}", s.schedule.text(), why);
 }
 
 std::string wrong_replicas(const Strategy& s, const workload::Workload& w) {
@@ -93,10 +101,10 @@ std::string wrong_replicas(const Strategy& s, const workload::Workload& w) {
 std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
   const auto given = static_cast<std::int64_t>(s.layers.size()), stages = schedule_shape(s).stages();
   const std::int64_t sum = std::accumulate(s.layers.begin(), s.layers.end(), std::int64_t{0});
-  if (given != stages)
-    return fmt::format("it has {} stage{}, {} has {}", given, given == 1 ? "" : "s",
-                       stages == s.pp ? fmt::format("pp{}", s.pp) : fmt::format("pp{} schedule={}", s.pp, s.schedule),
-                       stages);
+  if (given != stages && stages > 0)
+    return fmt::format(
+        "it has {} stage{}, {} has {}", given, given == 1 ? "" : "s",
+        stages == s.pp ? fmt::format("pp{}", s.pp) : fmt::format("pp{} schedule={}", s.pp, s.schedule.text()), stages);
   if (sum != w.layers) return fmt::format("it sums to {}, {} has {} layers", sum, w.name, w.layers);
   return "";
 }
@@ -104,7 +112,7 @@ std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
 // Per rank a schedule has an action or two for each.
 std::string too_many_microbatches(const Strategy& s, const workload::Workload&) {
   constexpr std::int64_t most = std::int64_t{1} << 22;
-  return s.microbatches > most / schedule_shape(s).stages()
+  return s.microbatches > most / std::max<std::int64_t>(schedule_shape(s).stages(), 1)
              ? fmt::format("stages x microbatches must be at most {}", most)
              : "";
 }
@@ -145,7 +153,7 @@ constexpr KeyRow table[] = {
      .member = &S::chunks,
      .kind = layout,
      .meaning = "stages that a pipeline rank holds, of schedules that deal out several",
-     .no_effect = without_stages,
+     .no_effect = without_chunks,
      .refused = wrong_chunks},
     {.name = "vertical_sync",
      .member = &S::vertical_sync,
@@ -209,6 +217,7 @@ struct Print {
     return value == 0 ? "the schedule's" : std::to_string(value);  // of chunks alone
   }
   std::string operator()(const std::string& value) const { return value.empty() ? "the workload's" : value; }
+  std::string operator()(const ScheduleSource& value) const { return value.text(); }
   std::string operator()(const std::optional<double>& value) const {
     if (!value) return "the workload's";
     return *value == 0 ? "off" : fmt::format("{}", *value);
@@ -225,6 +234,7 @@ struct Legal {
   const KeyRow& row;
   std::string operator()(std::int64_t S::*) const { return text(row.is_axis ? "1 ... or *" : "1 ..."); }
   std::string operator()(std::string S::*) const { return text(workload::joined(row.names(), " | ")); }
+  std::string operator()(ScheduleSource S::*) const { return text(workload::joined(row.names(), " | ")); }
   std::string operator()(std::optional<double> S::*) const { return text("off | NUMBER"); }
   std::string operator()(std::vector<std::int64_t> S::*) const { return text(fmt::format("{} | N,N,...", row.empty)); }
   std::string operator()(std::array<Axis, axis_count> S::*) const { return text("a permutation of pp,dp,tp"); }

@@ -17,7 +17,7 @@ namespace shardproof::plan {
 
 using StrategyMember =
     std::variant<std::int64_t Strategy::*, std::array<Axis, axis_count> Strategy::*, std::string Strategy::*,
-                 std::vector<std::int64_t> Strategy::*, std::optional<double> Strategy::*>;
+                 std::vector<std::int64_t> Strategy::*, std::optional<double> Strategy::*, ScheduleSource Strategy::*>;
 
 /// Layout keys must not change a bit of any result in the exact track; program keys change what the oracle computes.
 enum class KeyKind : std::uint8_t { layout, program };

@@ -220,7 +220,7 @@ TEST(Strategy, TheTableListsEveryKeyOnce) {
   }
   EXPECT_EQ(keys[4].values,
             "schedule=naive | gpipe | one_f_one_b | interleaved | zb_h1 | zb_h2 | zb_v | dualpipe | pipedream | "
-            "pipedream_2bw");
+            "pipedream_2bw | file:PATH");
   EXPECT_EQ(keys[7].values, "replicas=one | N,N,...");
   EXPECT_EQ(keys[9].values, "layers=balanced | N,N,...");
   EXPECT_EQ(keys[10].values, "boundary=whole | scattered");

@@ -84,6 +84,8 @@ class BadWorkloads(Cli):
             for args in [["run", "--workload", name], ["run", "--workload", "hf:" + name], ["run", "--suite", name],
                          ["check", "--suite", name], ["run", *tiny, "--fabric", name], ["run", *tiny, "--set", "corpus=" + name],
                          ["schedule", "check", "./" + name], ["layout", "dp1", *tiny, "--check", name],
+                         ["run", *tiny, "--strategy", "pp2 schedule=file:" + name],
+                         ["layout", "pp2 schedule=file:" + name, *tiny],
                          ["judge", "--oracle", "e", "--candidate", "e", "--map", name]]:
                 done = self.expect(USAGE, *args, says=[name, f"it is {what}, not a file"], timeout=30)
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)

@@ -503,6 +503,82 @@ class Plans(Cli):
         self.assertRegex(said, r"without a flush \(pipedream, pipedream_2bw\): the steady state alone; .*tied_head=false")
         self.expect(USAGE, "bubble", "--ranks", "2,x", says='--ranks 2,x: "x" is not a whole number from 1 to')
 
+    def test_a_schedule_of_a_file_runs_wherever_a_name_does(self):
+        exact = ["--workload", "tiny", "--set", "layers=5", "--set", "batch=6", "--track", "exact", "--steps", "2"]
+        self.expect(PASS, "run", *exact, "--out", "dp1")
+        digest = self.records("dp1")[0]["digest"]
+        forms = {}
+        for name, ranks in [("zb_h1", "4"), ("zb_v", "2"), ("dualpipe", "2"), ("interleaved", "3")]:
+            printed = self.expect(PASS, "schedule", "print", name, "--ranks", ranks, "--microbatches", "6").stdout
+            file = self.write(f"{name},'$*=ü.csv", printed)
+            strategy = f"pp{ranks} schedule=file:{file} microbatches=6"
+            self.expect(PASS, "run", *exact, "--strategy", f"microbatches=6 schedule=file:{file} pp{ranks}", "--out", name)
+            (record,) = self.records(name)
+            self.assertEqual((record["digest"], record["strategy"], record["contract"]), (digest, strategy, "EXACT"))
+            for key, form in record["forms"].items():
+                self.assertEqual(record["ledgers"][key], form, key)
+            self.assertNotIn("bubble_formula_fraction", record["figures"])
+            # What is printed to repeat it does.
+            self.expect(PASS, *shlex.split(record["rerun"])[1:], "--out", name, "--overwrite")
+            dry = self.expect(PASS, "run", *exact, "--strategy", strategy, "--dry-run").stdout
+            generated = self.expect(PASS, "run", *exact, "--strategy", f"pp{ranks} schedule={name} microbatches=6",
+                                    "--dry-run").stdout
+            self.assertNotIn("bubble (formula)", dry)
+            forms[name] = [re.findall(r"(?m)^(?:memory|traffic|  (?!with)\w+).*", text) for text in (dry, generated)]
+            self.assertEqual(*forms[name], name)
+        self.expect(PASS, "check", "tiny layers=5 batch=6 steps=2 | pp2 tp2 schedule=file:zb_v,'$*=ü.csv microbatches=6"
+                                   " | 4 ranks | exact | cpu | threads")
+        layout = self.expect(PASS, "layout", "pp2 schedule=file:zb_v,'$*=ü.csv microbatches=6", "--workload", "tiny").stdout
+        self.assertIn("# stages of each pipeline rank: 0,3 1,2\n", layout)
+        text = self.expect(PASS, "bubble", "--workload", "tiny", "--ranks", "2", "--microbatches", "6", "--schedule", "zb_v",
+                           "--schedule", "file:zb_v,'$*=ü.csv").stdout
+        named, filed = (re.split(r" {2,}", row) for row in text.splitlines()[3:5])
+        self.assertEqual(filed[0], "file:zb_v,'$*=ü.csv")
+        self.assertEqual((named[1:4], named[5], named[8:]), (filed[1:4], filed[5], filed[8:]))
+        self.assertEqual(filed[4], "-", "a file has no closed form")
+        self.write("s.json", json.dumps({"why": "w", "cases": [
+            {"name": "n", "why": "w", "workload": "tiny", "set": {"batch": 6}, "cover": "all", "tracks": ["exact"],
+             "most_ranks": 4, "strategy_factors": {
+                 "pp": [1, 2], "dp": [1, 2], "schedule": ["naive", "gpipe", "file:dualpipe,'$*=ü.csv"],
+                 "microbatches": [4, 6]}, "expect": {"pass": 14}}]}))
+        self.expect(PASS, "check", "--suite", "s.json")
+
+    def test_a_file_that_is_no_schedule_for_the_strategy(self):
+        why = ["layout", "--workload", "tiny", "--why"]
+
+        def refuse(text, says, keys="pp2 microbatches=2"):
+            self.write("s.csv", text)
+            strategy = "schedule=file:s.csv " + keys
+            self.refuse("--strategy", strategy, says=["schedule=file:s.csv: " + says, "; the nearest legal strategy is "])
+            done = self.shardproof(*why, strategy)
+            self.assertEqual(done.returncode, USAGE)
+            self.assertRegex(done.stdout, "(?m)^schedule=file:s.csv +refused: schedule=file:s.csv: " + re.escape(says))
+            self.assertEqual(len(re.findall("refused: ", done.stdout)), 1, done.stdout)
+
+        fine = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
+        refuse(fine, "it is for 2 ranks and 2 microbatches, pp2 microbatches=2", "pp4 microbatches=2")
+        refuse(fine, "it is for 2 ranks and 2 microbatches, pp2 microbatches=2", "pp2 microbatches=3")
+        refuse(fine, "it is for 2 ranks and 2 microbatches, pp2 microbatches=2", "")
+        refuse("0F0,0B0\n  1B0, 1F0\n", "line 2, column 3: 1B0 comes before 1F0")
+        refuse("0F0,0Q0\n", 'line 1, column 6: "0Q0" is no action')
+        refuse(bytes(range(256)) * 4096, "line 1, column 1: ")
+        refuse("", "line 1, column 1: there is no rank")
+        pipedream = self.expect(PASS, "schedule", "print", "pipedream", "--ranks", "2", "--microbatches", "2").stdout
+        refuse(pipedream, "line 1, column ")
+        sliced = self.expect(PASS, "schedule", "print", "gpipe", "--ranks", "2", "--microbatches", "2", "--slices", "2").stdout
+        refuse(sliced, "line 1, column 1: 0F0.0 is of a slice")
+        with open(self.folder / "s.csv", "wb") as file:
+            file.truncate(100 << 20)
+        self.refuse("--strategy", "pp2 schedule=file:s.csv", says="it is longer than 67108864 bytes")
+        self.refuse("--strategy", "pp2 schedule=file:none.csv", says="cannot read 'none.csv': No such file or directory")
+        self.refuse("--strategy", "pp2 schedule=file:a b.csv", says="the path of schedule=file:PATH is one word")
+        self.refuse("--strategy", "pp2 schedule=file:", says="file: is followed by a path")
+        done = self.shardproof("run", "--workload", "tiny", "--strategy", "pp2 schedule=file:a\x1b[1m")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertNotIn("\x1b", done.stderr)
+        # Nothing is read to say what a text names.
+        self.assertIn("file:PATH", self.expect(PASS, "list", "--strategies").stdout)
+
     def test_schedules_that_are_wrong(self):
         self.write("early.txt", "0F0,0B0\n  1B0, 1F0\n")
         done = self.expect(FAILED, "schedule", "check", "early.txt")
