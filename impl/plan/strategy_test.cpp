@@ -89,7 +89,7 @@ TEST(Strategy, UnknownKeysAreRefusedWithTheNearest) {
   EXPECT_EQ(refusal("dp1 microbatch=4"), "unknown strategy key \"microbatch\": did you mean \"microbatches\"?");
   EXPECT_EQ(refusal("dq2"), "unknown strategy key \"dq\": did you mean \"dp\"?");
   EXPECT_EQ(refusal("4"), "unknown strategy key \"4\": legal are " + all_keys());
-  EXPECT_EQ(refusal("DP2"), "unknown strategy key \"DP\": legal are " + all_keys());
+  EXPECT_EQ(refusal("DP2"), "unknown strategy key \"DP\": did you mean \"dp\"?");
 }
 
 TEST(Strategy, UnknownValuesAreRefusedWithTheNearest) {

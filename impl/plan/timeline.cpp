@@ -139,7 +139,8 @@ std::string picture(const Schedule& schedule) {
   for (const auto& actions : schedule.ranks)
     for (const Action& a : actions) one_stage_each = one_stage_each && a.stage == actions.front().stage;
   const auto label = [&](const Action& a) {
-    return one_stage_each ? fmt::format("{}{}", letter_of(a.kind), a.microbatch) : print(a);
+    const std::string text = print(a);
+    return one_stage_each ? text.substr(text.find(letter_of(a.kind))) : text;
   };
   std::size_t width = 1;
   for (const auto& actions : schedule.ranks)
