@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -54,13 +53,6 @@ std::int64_t bytes_of_all_ranks(const TrainingJob& job) {
   return bytes;
 }
 
-/// In so many steps every rank has one: those of a stage may take steps in turn.
-std::int64_t steps_of_a_turn(const TrainingJob& job) {
-  std::int64_t steps = 1;
-  for (const std::int64_t ranks : job.strategy.replicas) steps = std::lcm(steps, ranks);
-  return steps;
-}
-
 }  // namespace
 
 void require_threads(const plan::Strategy& strategy) {
@@ -76,6 +68,12 @@ std::int64_t largest_batch(const workload::Workload& workload) {
   return workload.samples > 0 ? std::min(workload.batch, workload.samples) : workload.batch;
 }
 
+std::int64_t steps_of_a_turn(const std::vector<std::int64_t>& replicas) {
+  std::int64_t steps = 1;
+  for (const std::int64_t ranks : replicas) steps = std::lcm(steps, ranks);
+  return steps;
+}
+
 predict::Memory memory_needed(const TrainingJob& job) { return largest_rank(job).second; }
 
 double oracle_seconds(const workload::Workload& workload, Track track, std::int64_t samples, std::int64_t steps) {
@@ -84,7 +82,7 @@ double oracle_seconds(const workload::Workload& workload, Track track, std::int6
 }
 
 std::int64_t judged_steps(const TrainingJob& job) {
-  const std::int64_t turn = steps_of_a_turn(job);
+  const std::int64_t turn = steps_of_a_turn(job.strategy.replicas);
   return std::min((3 + turn - 1) / turn * turn, job.workload.steps);
 }
 
@@ -95,7 +93,7 @@ JudgedPart judged_part(const TrainingJob& job, double seconds_allowed) {
   if (oracle_seconds(job.workload, job.track, samples, part.steps) <= seconds_allowed) return part;
   part.job.workload.batch = std::min(samples, few);
   if (oracle_seconds(job.workload, job.track, part.job.workload.batch, part.steps) > seconds_allowed)
-    part.steps = steps_of_a_turn(job);
+    part.steps = steps_of_a_turn(job.strategy.replicas);
   part.job.workload.steps = part.steps;
   part.text = fmt::format("batch={} (of {}), {}", part.job.workload.batch, samples, counted(part.steps, "step"));
   return part;

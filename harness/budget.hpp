@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/predict/memory.hpp"
 #include "harness/training.hpp"
@@ -34,6 +35,9 @@ struct JudgedPart {
   std::string text;  ///< "full", or what it was cut to, for the record
   bool full() const { return text == "full"; }
 };
+
+/// In so many steps every rank has one: those of a stage may take steps in turn.
+std::int64_t steps_of_a_turn(const std::vector<std::int64_t>& replicas);
 
 /// 3, more where ranks that take steps in turn need them to have one each; at most the workload's.
 std::int64_t judged_steps(const TrainingJob& job);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <deque>
 
+#include "harness/budget.hpp"
+
 namespace shardproof::harness {
 
 std::array<double, 3> quartiles(std::vector<double> values) {
@@ -19,11 +21,19 @@ std::array<double, 3> quartiles(std::vector<double> values) {
   return result;
 }
 
-std::optional<std::array<double, 3>> tokens_per_second(const Trained& trained) {
+std::optional<std::array<double, 3>> tokens_per_second(const workload::Workload& workload, const Trained& trained) {
   std::vector<double> rates;
-  for (std::size_t i = 1; i < std::min<std::size_t>(trained.steps.size(), 1 + most_recorded_steps); ++i)
-    if (trained.steps[i].skipped == engine::Skipped::no)
-      rates.push_back(static_cast<double>(trained.steps[i].tokens) / trained.seconds[i]);
+  const auto turn = static_cast<std::size_t>(steps_of_a_turn(workload.stale.replicas));
+  const std::size_t end = std::min(trained.steps.size(), std::max<std::size_t>(1 + most_recorded_steps, 2 * turn));
+  for (std::size_t begin = turn; begin + turn <= end; begin += turn) {
+    double tokens = 0, seconds = 0;
+    bool taken = false;
+    for (std::size_t i = begin; i < begin + turn; ++i) {
+      tokens += static_cast<double>(trained.steps[i].tokens), seconds += trained.seconds[i];
+      taken = taken || trained.steps[i].skipped == engine::Skipped::no;
+    }
+    if (taken) rates.push_back(tokens / seconds);
+  }
   if (rates.empty()) return std::nullopt;
   return quartiles(std::move(rates));
 }
@@ -42,6 +52,7 @@ std::optional<Learning> learning(const workload::Workload& workload, std::span<c
   }
   found.steps = std::ssize(last);
   found.mean = sum / static_cast<double>(found.tokens);
+  if (!std::isfinite(found.mean)) return std::nullopt;
   // A repeated data set can be learnt by heart, and smoothed labels have another loss: then the entropy is no floor.
   if (workload.corpus == "markov" && workload.samples == 0 && workload.label_smoothing == 0) {
     const workload::MarkovSource source = workload::markov_source(workload);
@@ -54,7 +65,8 @@ std::optional<Learning> learning(const workload::Workload& workload, std::span<c
 std::optional<LearningCost> learning_cost(const workload::Workload& workload, std::span<const engine::StepResult> stale,
                                           std::span<const engine::StepResult> synchronous) {
   const auto learned = learning(workload, synchronous);
-  if (!learned || !learning(workload, stale)) return std::nullopt;
+  const auto stopped = [](const engine::StepResult& step) { return step.skipped == engine::Skipped::non_finite; };
+  if (!learned || !learning(workload, stale) || std::ranges::any_of(synchronous, stopped)) return std::nullopt;
   LearningCost cost{.synchronous_mean = learned->mean};
   std::deque<const engine::StepResult*> last;  // with a loss, as many as the mean is over
   double sum = 0, tokens = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,9 @@ TEST(Throughput, LeavesOutTheFirstStepAndSkippedOnes) {
                   .seconds = {1000, 2, 0.001, 3},
                   .ledgers = {},
                   .forms = {}};
-  EXPECT_EQ(tokens_per_second(trained)->at(1), 75);
+  EXPECT_EQ(tokens_per_second({}, trained)->at(1), 75);
   trained.steps.resize(1);
-  EXPECT_FALSE(tokens_per_second(trained));
+  EXPECT_FALSE(tokens_per_second({}, trained));
 }
 
 TEST(Throughput, IsOfTheStepsThatAreReplayed) {
@@ -48,7 +49,25 @@ TEST(Throughput, IsOfTheStepsThatAreReplayed) {
                         .forms = {}};
   Trained longer = trained;
   for (int k = 0; k < 100; ++k) longer.steps.push_back(step(100, 1.0)), longer.seconds.push_back(1.0);
-  EXPECT_EQ(tokens_per_second(longer), tokens_per_second(trained));
+  EXPECT_EQ(tokens_per_second({}, longer), tokens_per_second({}, trained));
+}
+
+TEST(Throughput, IsOfWholeTurnsWhereRank0HasNotEveryStep) {
+  workload::Workload w = workload::load("tiny");
+  w.stale = {.rule = workload::StaleProgram::Rule::stashed, .replicas = {2, 1}};
+  Trained trained{.steps = std::vector(6, step(100, 1.0)),
+                  .seconds = {1000, 0.001, 3, 1, 1, 0.25},  // warms up; 200 tokens in 4 seconds; in 1.25
+                  .ledgers = {},
+                  .forms = {}};
+  trained.steps[5] = step(0, {});  // took its time without a label
+  EXPECT_EQ(*tokens_per_second(w, trained), quartiles({50, 80}));
+  trained.steps.resize(2);
+  EXPECT_FALSE(tokens_per_second(w, trained));
+  // One turn is more than the steps that are recorded.
+  w.stale.replicas = {most_recorded_steps + 2};
+  trained.steps = std::vector(2 * (most_recorded_steps + 2), step(10, 1.0));
+  trained.seconds = std::vector(trained.steps.size(), 2.0);
+  EXPECT_EQ(tokens_per_second(w, trained)->at(1), 5);
 }
 
 TEST(Learning, IsTheMeanOverTheTokensOfTheLastHundredSteps) {
@@ -223,6 +242,21 @@ TEST(Figures, WhatOldWeightsCostIsSaidInTokens) {
   EXPECT_FALSE(learning_cost(w, steps({4, 3, 3}), synchronous)->tokens_to_reach);
   EXPECT_FALSE(learning_cost(w, steps({0}), synchronous));
   EXPECT_FALSE(learning_cost(w, steps({4}), steps({0})));
+}
+
+TEST(Figures, NothingIsLearnedWhereALossIsNotFinite) {
+  const auto w = workload::load("tiny");
+  const std::vector finite = {step(10, 3.0), step(10, 2.0)};
+  auto wrong = finite;
+  wrong[1].loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(learning(w, finite));
+  EXPECT_FALSE(learning(w, wrong));
+  EXPECT_TRUE(learning_cost(w, finite, finite));
+  EXPECT_FALSE(learning_cost(w, wrong, finite));
+  auto stopped = finite;  // synchronous: it has no loss of the step that it skips
+  stopped[1].loss.reset();
+  stopped[1].skipped = engine::Skipped::non_finite;
+  EXPECT_FALSE(learning_cost(w, finite, stopped));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ void fail(Record& record, std::string reason) {
 
 void add_figures(const TrainingJob& job, const Trained& trained, Record& record) {
   const auto add = [&](const char* name, double value) { record.figures.emplace_back(name, value); };
-  if (const auto rate = tokens_per_second(trained)) {
+  if (const auto rate = tokens_per_second(job.workload, trained)) {
     add("tokens_per_second_lower_quartile", (*rate)[0]);
     add("tokens_per_second_median", (*rate)[1]);
     add("tokens_per_second_upper_quartile", (*rate)[2]);

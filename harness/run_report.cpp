@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/budget.hpp"
 #include "harness/figures.hpp"
 #include "harness/held.hpp"
 #include "harness/options.hpp"
@@ -17,12 +18,15 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-Row throughput(const Trained& trained) {
-  const auto rate = tokens_per_second(trained);
-  if (!rate) return {"throughput", "not measured: no step was taken after the first"};
-  return {"throughput",
-          fmt::format("{:.0f} tokens/s (wall, quartiles {:.0f} to {:.0f}, steps 2 to {})", (*rate)[1], (*rate)[0],
-                      (*rate)[2], std::min(std::ssize(trained.steps), 1 + most_recorded_steps))};
+Row throughput(const workload::Workload& workload, const Trained& trained) {
+  const auto rate = tokens_per_second(workload, trained);
+  const std::int64_t turn = steps_of_a_turn(workload.stale.replicas);
+  if (!rate)
+    return {"throughput", fmt::format("not measured: no step was taken after the first{}",
+                                      turn == 1 ? "" : fmt::format(" {}", turn))};
+  const std::int64_t last = std::min(std::ssize(trained.steps), std::max(1 + most_recorded_steps, 2 * turn));
+  return {"throughput", fmt::format("{:.0f} tokens/s (wall, quartiles {:.0f} to {:.0f}, steps {} to {})", (*rate)[1],
+                                    (*rate)[0], (*rate)[2], turn + 1, last / turn * turn)};
 }
 
 /// Nothing unless it was measured.
@@ -151,7 +155,7 @@ std::string digest_text(const std::string& digest, std::int64_t steps) {
 std::string report(const Record& record, const workload::Workload& workload, const Trained& trained) {
   std::vector<Row> rows;
   if (!trained.steps.empty()) {
-    rows.push_back(throughput(trained));
+    rows.push_back(throughput(workload, trained));
     for (auto& row : timing(record)) rows.push_back(std::move(row));
     for (auto& row : twin(record)) rows.push_back(std::move(row));
     if (const auto learned = learning(workload, trained.steps)) rows.push_back(learning_row(*learned));

@@ -9,15 +9,16 @@
 
 #include <fmt/format.h>
 
+#include "harness/budget.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
 
 namespace {
 
-double tokens_per_second(const Trained& trained) {
+double tokens_per_second(const TrainingJob& job, const Trained& trained) {
   double tokens = 0, seconds = 0;
-  for (std::size_t k = 1; k < trained.steps.size(); ++k) {
+  for (auto k = static_cast<std::size_t>(steps_of_a_turn(job.strategy.replicas)); k < trained.steps.size(); ++k) {
     tokens += static_cast<double>(trained.steps[k].tokens);
     seconds += trained.seconds[k];
   }
@@ -34,7 +35,7 @@ double twins(const TrainingJob& twin, std::int64_t count, const workload::Corpus
     for (auto& speed : speeds) {
       threads.emplace_back([&] {
         try {
-          speed = tokens_per_second(train(twin, corpus, {}));
+          speed = tokens_per_second(twin, train(twin, corpus, {}));
         } catch (...) {
           const std::lock_guard lock(mutex);
           error = std::current_exception();
@@ -86,11 +87,13 @@ TrainingJob twin_of(const TrainingJob& job) {
 std::vector<TwinRound> against_twin(const TrainingJob& job, const workload::Corpus& corpus, std::int64_t rounds,
                                     std::int64_t steps, const std::function<void(std::int64_t)>& on_round) {
   TrainingJob run = job, twin = twin_of(job);
-  run.workload.steps = twin.workload.steps = steps;
+  const std::int64_t turn = steps_of_a_turn(job.strategy.replicas);
+  run.workload.steps = twin.workload.steps =
+      std::max((steps + turn - 1) / turn, std::min<std::int64_t>(turn, 2)) * turn;
   std::vector<TwinRound> result;
   on_round(0);
   for (std::int64_t r = 0; r < rounds; ++r) {
-    result.push_back({tokens_per_second(train(run, corpus, {})), twins(twin, job.strategy.ranks(), corpus)});
+    result.push_back({tokens_per_second(run, train(run, corpus, {})), twins(twin, job.strategy.ranks(), corpus)});
     on_round(r + 1);
   }
   return result;

@@ -28,8 +28,9 @@ struct TwinRound {
 /// One of the twins. Throws NotSupported where a data rank's share of the batch is not a whole number of samples.
 TrainingJob twin_of(const TrainingJob& job);
 
-/// Run and twins one after the other, `rounds` times, `steps` steps each of which the first is not counted. `on_round`
-/// is called before the first and after each with how many are done. Throws as twin_of does.
+/// Run and twins one after the other, `rounds` times, `steps` steps each of which the first is not counted; where ranks
+/// take steps in turn, whole turns and two at least, of which the first is not counted. `on_round` is called before the
+/// first and after each with how many are done. Throws as twin_of does.
 std::vector<TwinRound> against_twin(
     const TrainingJob& job, const workload::Corpus& corpus, std::int64_t rounds, std::int64_t steps,
     const std::function<void(std::int64_t)>& on_round = [](std::int64_t) {});

@@ -43,6 +43,12 @@ TEST(Twin, MeasuresBothSides) {
     EXPECT_GT(round.run_tokens_per_second, 0);
     EXPECT_GT(round.twins_tokens_per_second, 0);
   }
+  // 3 steps are no whole number of turns.
+  TrainingJob in_turn = job;
+  in_turn.workload.tied_head = false;
+  in_turn.strategy = plan::parse_strategy("pp2 schedule=pipedream replicas=2,1");
+  in_turn.workload = plan::with_program_keys(in_turn.workload, in_turn.strategy);
+  EXPECT_GT(against_twin(in_turn, workload::Corpus(in_turn.workload), 1, 3).at(0).efficiency(), 0);
   job.strategy.dp = 3;
   try {
     against_twin(job, workload::Corpus(job.workload), 1, 2);

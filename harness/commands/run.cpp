@@ -106,7 +106,8 @@ std::string rerun_of(const Request& request, const RunCase& one) {
 }
 
 void print_step(const engine::StepResult& step, std::int64_t steps) {
-  const std::string loss = step.loss                                   ? fmt::format("{:.6f}", *step.loss)
+  const std::string loss = step.loss && std::isfinite(*step.loss)      ? fmt::format("{:.6f}", *step.loss)
+                           : step.loss                                 ? "not finite"
                            : step.skipped == engine::Skipped::no_label ? "none (no label)"
                                                                        : "not finite (step skipped)";
   const bool known = !std::isnan(step.norm) || step.skipped == engine::Skipped::non_finite;
@@ -153,6 +154,17 @@ struct Measured {
   }
 };
 
+/// What it says of a step that is not finite, "" where all are. A stale program, which skips none, went on behind it.
+std::string non_finite(const Trained& trained) {
+  const engine::StepResult& last = trained.steps.back();
+  if (last.skipped == engine::Skipped::non_finite)
+    return fmt::format("training stopped at step {}, which is not finite", last.step);
+  const auto wrong = [](const engine::StepResult& step) { return step.loss && !std::isfinite(*step.loss); };
+  const auto first = std::ranges::find_if(trained.steps, wrong);
+  if (first == trained.steps.end()) return "";
+  return fmt::format("the loss of step {} is not finite, and so is all that was trained behind it", first->step);
+}
+
 /// Trains and judges; what goes wrong is the record's verdict. Throws Interrupted: the case did not end.
 void train_and_judge(const Request& request, const TrainingJob& job, const workload::Corpus& corpus, Progress& progress,
                      const std::string& prefix, Measured& measured) {
@@ -172,14 +184,12 @@ void train_and_judge(const Request& request, const TrainingJob& job, const workl
       measured.code = exit_code_of(record.verdict);
       measured.failure = fmt::format("{}: {}\n", name_of(record.verdict), record.reason);
     }
-    const engine::StepResult& last = measured.trained.steps.back();
-    if (last.skipped == engine::Skipped::non_finite) {
+    if (const std::string wrong = non_finite(measured.trained); !wrong.empty()) {
       measured.code = worst({measured.code, ExitCode::non_finite});
-      const std::string stopped = fmt::format("training stopped at step {}, which is not finite", last.step);
-      measured.failure += stopped + "\n";
+      measured.failure += wrong + "\n";
       if (record.verdict == Verdict::pass || request.no_check) {  // equal to the oracle's, and no success
         record.verdict = Verdict::fail;
-        record.reason = stopped;
+        record.reason = wrong;
       }
     }
     if (request.twin_rounds && measured.code == ExitCode::pass) {

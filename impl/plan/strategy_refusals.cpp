@@ -16,10 +16,12 @@ namespace {
 using workload::Workload;
 using Ranks = std::optional<std::int64_t>;
 
+/// What makes the number of ranks.
 std::string axes_of(const Strategy& s) {
   std::string text;
   for (const KeyRow& row : strategy_table()) {
-    if (row.is_axis && !is_standard(row, s)) text += fmt::format("{}{}", text.empty() ? "" : " ", written(row, s));
+    if ((row.is_axis || row.name == "replicas") && !is_standard(row, s))
+      text += fmt::format("{}{}", text.empty() ? "" : " ", written(row, s));
   }
   return text.empty() ? "dp1" : text;
 }

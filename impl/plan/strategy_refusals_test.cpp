@@ -80,6 +80,22 @@ TEST(StrategyRefusals, WhatHasNoEffect) {
   EXPECT_EQ(refusal("dp2 tp2 order=tp,pp,dp"), "legal");
 }
 
+TEST(StrategyRefusals, AScheduleWithoutAFlushCoversAllSteps) {
+  const std::string nearest = "; the nearest legal strategy is pp2";
+  EXPECT_EQ(refusal("pp2 schedule=pipedream", {"tied_head=false", "steps=2097152"}), "legal");
+  EXPECT_EQ(refusal("pp2 schedule=pipedream", {"tied_head=false", "steps=2097153"}),
+            "schedule=pipedream: steps 2097153: stages x microbatches x steps must be at most 4194304" + nearest);
+  EXPECT_EQ(refusal("pp2 schedule=pipedream_2bw microbatches=4", {"tied_head=false", "steps=524289"}),
+            "schedule=pipedream_2bw: steps 524289: stages x microbatches x steps must be at most 4194304" + nearest +
+                " microbatches=4");
+}
+
+TEST(StrategyRefusals, LayersOfRefusedChunksAreThoseWithout) {
+  EXPECT_EQ(refusal("pp2 schedule=zb_h1 chunks=3 layers=0,2"),
+            "chunks=3: schedule=zb_h1: chunks 3: a rank holds 1 stage; the nearest legal strategy is pp2 "
+            "schedule=zb_h1 layers=0,2");
+}
+
 TEST(StrategyRefusals, RanksThatTakeStepsInTurn) {
   const Settings untied = {"tied_head=false", "steps=6", "layers=3"};
   EXPECT_EQ(refusal("pp3 schedule=pipedream replicas=3,2,1", untied), "legal");
@@ -97,7 +113,7 @@ TEST(StrategyRefusals, RanksThatTakeStepsInTurn) {
   EXPECT_EQ(refusal("pp2 schedule=gpipe replicas=2,1", untied),
             "replicas=2,1 has no effect without schedule=pipedream; the nearest legal strategy is pp2 schedule=gpipe");
   EXPECT_EQ(refusal("pp2 schedule=pipedream replicas=2,1", untied, 4),
-            "pp2 is 3 ranks, there are 4; the nearest legal strategy is dp2 pp2 schedule=pipedream");
+            "pp2 replicas=2,1 is 3 ranks, there are 4; the nearest legal strategy is dp2 pp2 schedule=pipedream");
 }
 
 TEST(StrategyRefusals, ASyncNeedsADataGroup) {

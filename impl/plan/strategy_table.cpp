@@ -48,6 +48,9 @@ std::string_view without_order(const Strategy& s) {
   return (s.dp > 1) + (s.pipeline_ranks() > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
 }
 
+// Per rank a schedule has an action or two for each.
+constexpr std::int64_t most_microbatches = std::int64_t{1} << 22;
+
 bool is_stale(const Strategy& s) { return schedule_generator(s.schedule).stale != workload::StaleProgram::Rule::none; }
 
 /// Of a schedule whose stages update by themselves, what needs all of them at once.
@@ -66,6 +69,8 @@ std::string wrong_stale(const Strategy& s, const workload::Workload& given) {
   }
   if (s.schedule == "pipedream" && s.microbatches > 1)
     return fmt::format("microbatches {}: each batch is one minibatch, microbatches=1", s.microbatches);
+  if (w.steps > most_microbatches / s.pp / s.microbatches)
+    return fmt::format("steps {}: stages x microbatches x steps must be at most {}", w.steps, most_microbatches);
   return "";
 }
 
@@ -99,7 +104,9 @@ std::string wrong_replicas(const Strategy& s, const workload::Workload& w) {
 }
 
 std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
-  const auto given = static_cast<std::int64_t>(s.layers.size()), stages = schedule_shape(s).stages();
+  Strategy shaped = s;
+  if (!wrong_chunks(s, w).empty()) shaped.chunks = 0;  // refused by themselves
+  const auto given = static_cast<std::int64_t>(s.layers.size()), stages = schedule_shape(shaped).stages();
   const std::int64_t sum = std::accumulate(s.layers.begin(), s.layers.end(), std::int64_t{0});
   if (given != stages && stages > 0)
     return fmt::format(
@@ -109,11 +116,9 @@ std::string wrong_layers(const Strategy& s, const workload::Workload& w) {
   return "";
 }
 
-// Per rank a schedule has an action or two for each.
 std::string too_many_microbatches(const Strategy& s, const workload::Workload&) {
-  constexpr std::int64_t most = std::int64_t{1} << 22;
-  return s.microbatches > most / std::max<std::int64_t>(schedule_shape(s).stages(), 1)
-             ? fmt::format("stages x microbatches must be at most {}", most)
+  return s.microbatches > most_microbatches / std::max<std::int64_t>(schedule_shape(s).stages(), 1)
+             ? fmt::format("stages x microbatches must be at most {}", most_microbatches)
              : "";
 }
 

@@ -143,6 +143,15 @@ class Runs(Cli):
             self.assertEqual(self.summary(track)["verdicts"]["pass"], 0)
             self.expect(PASS, "validate", track)
 
+    def test_a_stale_program_that_becomes_non_finite(self):
+        stale = ["--strategy", "pp2 schedule=pipedream", "--set", "tied_head=false", "--set", "optimizer=sgd"]
+        for name, options in {"judged": [], "unchecked": ["--no-check"]}.items():
+            options += stale + ["--steps", "6", "--set", "learning_rate=1e30", "--out", name]
+            text = self.run_tiny(*options, code=NON_FINITE, says="the loss of step 2 is not finite")
+            self.assertNotRegex(text.stdout, r"nan|learning|staleness")
+            self.assertNotIn(self.records(name)[0]["verdict"], ["pass", "skipped"])
+            self.expect(PASS, "validate", name)
+
     def test_a_norm_that_is_no_number_has_no_sign(self):
         options = ["--set", "learning_rate=1e30", "--set", "optimizer=sgd", "--no-check", "--out", "out"]
         done = self.run_tiny(*options, code=NON_FINITE, says="training stopped at step")
