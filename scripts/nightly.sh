@@ -14,7 +14,10 @@ scripts/install.sh nightly || exit
 out=build/nightly
 mkdir -p "$out" && { [[ $# -gt 0 ]] || rm -f "$out"/*.digest; }
 
-sanitizer() { scripts/build.sh "$1" && ctest --preset "$1" --label-exclude readme --parallel "$(nproc)"; }
+# Some tests take ten times as long under a sanitizer.
+sanitizer() {
+  scripts/build.sh "$1" && ctest --preset "$1" --label-exclude readme --timeout 7200 --parallel "$(nproc)"
+}
 
 # digest_of NAME COMPILER BUILD-TYPE [CMake argument...]: builds shardproof and keeps the digest of tiny in NAME.digest.
 digest_of() {
