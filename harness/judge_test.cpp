@@ -501,8 +501,9 @@ TEST(Judge, OtherReplicasFail) {
     const auto strategy = plan::parse_strategy("pp3 schedule=pipedream replicas=1,2,1");
     TrainingJob job;
     job.workload = plan::with_program_keys(
-        workload::load("tiny", std::vector<std::string>{"layers=3", "tied_head=false", "steps=6", "learning_rate=0.1",
-                                                        "optimizer=momentum", "valid_labels=3,0,0,0,0,0,0,0,5"}),
+        workload::load("tiny",
+                       std::vector<std::string>{"layers=3", "tied_head=false", "steps=6", "learning_rate=0.1",
+                                                "optimizer=momentum", "batch=4", "samples=11", "valid_labels=0,0,0,5"}),
         strategy);
     job.track = track;
     job.strategy = strategy;

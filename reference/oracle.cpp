@@ -234,6 +234,7 @@ std::unique_ptr<Oracle> make_oracle(const workload::Workload& workload, Track tr
   std::string all;
   for (const auto& finding : workload::findings(workload)) all += (all.empty() ? "" : "\n") + finding;
   if (!all.empty()) throw BadInput(all);
+  if (workload.stale && workload.clip > 0) throw BadInput("clip: no stage of a stale program has the whole gradient");
   return dispatch(scalar_of(track), [&](auto scalar) -> std::unique_ptr<Oracle> {
     return std::make_unique<Sequential<decltype(scalar)>>(workload);
   });

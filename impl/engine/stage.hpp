@@ -34,11 +34,11 @@ struct StepInput {
 class Feed {
  public:
   virtual ~Feed() = default;
-  /// Of the step that the microbatch is a part of; valid until the step's update.
+  /// Of the step that the microbatch is a part of; valid until the update that it is of.
   virtual StepInput input(std::int64_t microbatch) = 0;
   /// Of the stage's parameters, that the microbatch's forward reads, and all that follows from it.
   virtual std::int64_t version(std::int64_t stage, std::int64_t microbatch) = 0;
-  /// The stage's parameters get the update of the microbatch's step.
+  /// The stage's parameters get the update whose last microbatch on this rank this is.
   virtual void update(std::int64_t stage, std::int64_t microbatch) = 0;
 };
 

@@ -3,6 +3,12 @@
 // tests.
 #include "impl/engine/stale_feed.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "impl/engine/testing.hpp"
@@ -86,23 +92,57 @@ TEST(Trainer, KeepsThoseWeightsThatAreReadAndNoMore) {
     for (std::int64_t step = 1; step <= w.steps; ++step) run.trainer.step(workload::batch(w, corpus, step));
     most[r] = run.device.memory().peak(Category::parameter);
     EXPECT_EQ(run.device.memory().current(Category::parameter), one[r]);
-    run.trainer.losses();
   });
   for (std::size_t r = 0; r < 3; ++r) EXPECT_EQ(most[r], static_cast<std::int64_t>(3 - r) * one[r]) << r;
 }
 
+// Out of range in `exact`; infinite or no number in single precision, which raises no flag.
 TEST(Trainer, AnUpdateThatWouldHaveToBeSkippedEndsTheRun) {
   const std::string strategy = "pp2 schedule=pipedream";
-  const auto w = stale(strategy, {"loss_scale=1099511627776"});
-  const workload::Corpus corpus(w);
-  try {
-    testing::on_ranks(w, Track::exact, strategy,
-                      [&](testing::RankRun& run) { run.trainer.step(workload::batch(w, corpus, 1)); });
-    FAIL();
-  } catch (const NotSupported& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("is out of range, and pipedream cannot skip the step"), text.npos) << text;
+  const std::pair<Track, std::string> cases[] = {{Track::exact, "loss_scale=1099511627776"},
+                                                 {Track::native, "learning_rate=1e30"}};
+  for (const auto& [track, setting] : cases) {
+    SCOPED_TRACE(setting);
+    const auto w = stale(strategy, {setting});
+    const workload::Corpus corpus(w);
+    try {
+      testing::on_ranks(w, track, strategy, [&](testing::RankRun& run) {
+        for (std::int64_t step = 1; step <= w.steps; ++step) run.trainer.step(workload::batch(w, corpus, step));
+      });
+      ADD_FAILURE() << "all updates were made";
+    } catch (const NotSupported& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("is out of range, and pipedream cannot skip the step"), text.npos) << text;
+    }
   }
+}
+
+// Every loss, known at the end, is the one that its step shows; a step without a label has none.
+TEST(Trainer, LossesAreThoseThatTheStepsShow) {
+  const std::string strategy = "pp2 schedule=pipedream replicas=1,2";
+  const auto w = stale(strategy, {"batch=4", "samples=11", "valid_labels=0,0,0,5"});
+  const workload::Corpus corpus(w);
+  std::vector<std::optional<double>> shown, losses;
+  std::size_t without_label = 0;
+  testing::on_ranks(w, Track::exact, strategy, [&](testing::RankRun& run) {
+    for (std::int64_t step = 1; step <= w.steps; ++step) {
+      const auto batch = workload::batch(w, corpus, step);
+      run.trainer.step(batch);
+      const auto seen = run.trainer.observe();
+      if (run.world.rank() != Rank{0}) continue;
+      const auto loss = std::ranges::find(seen.observables, Observed::loss, &Observable::kind);
+      const auto values = as_doubles(loss->values);
+      shown.push_back(values.empty() ? std::nullopt : std::optional(values[0]));
+      without_label += batch.label_count == 0 ? 1 : 0;
+    }
+    auto all = run.trainer.losses();
+    if (run.world.rank() == Rank{0}) losses = std::move(all);
+  });
+  EXPECT_EQ(losses, shown);
+  EXPECT_GT(without_label, 0u);
+  EXPECT_EQ(std::ranges::count_if(losses, [](const auto& loss) { return !loss; }),
+            static_cast<std::ptrdiff_t>(without_label));
+  EXPECT_LT(without_label, losses.size());
 }
 
 }  // namespace

@@ -247,10 +247,15 @@ void Trainer::Impl::update(std::int64_t stage, std::int64_t microbatch) {
   }
   for (const auto& [copies, sync] : syncs) sync->finish();
   queue().synchronize();
-  for (auto& slot : store.slots())
-    if (slot.gradient) show(Observed::gradient, slot.parameter().name, slot.gradient.finish(queue()));
+  WideTotal squares(queue(), scalar_of(track), "gradient_squares");  // what is not finite shows in it, in any track
+  for (auto& slot : store.slots()) {
+    if (!slot.gradient) continue;
+    const Tensor gradient = slot.gradient.finish(queue());
+    show(Observed::gradient, slot.parameter().name, gradient);
+    norms::sum_of_squares(queue(), gradient, squares);
+  }
   queue().synchronize();
-  if (queue().device().overflow())
+  if (queue().device().overflow() || !std::isfinite(squares.fetch(queue())))
     throw NotSupported("step " + std::to_string(step) + ": a number of stage " + std::to_string(stage) +
                        " is out of range, and " + plan.strategy.schedule.text() +
                        " cannot skip the step: other stages have made their updates");

@@ -42,11 +42,13 @@ class Trainer {
   ~Trainer();
 
   /// One step on the global batch; blocks until its loss is known. `after_action` is called after each action of the
-  /// schedule; what it throws ends the training. Without a flush: up to the step's update of this rank's stages; ranks
-  /// do not wait for each other, so that its loss is known to observe() and losses() alone. Throws NotSupported where
-  /// such an update would have to be skipped.
+  /// schedule; what it throws ends the training. Without a flush: what the step's losses and updates need of this rank
+  /// (plan/stale_steps.hpp), on batches from `ahead`; of `batch` its number alone is read. Ranks do not wait for each
+  /// other, so that its loss is known to observe() and losses() alone. Throws NotSupported where an update would have
+  /// to be skipped.
   StepResult step(const workload::Batch& batch, const std::function<void()>& after_action = {});
-  /// After the last step of a schedule without a flush: the loss of each, none where it has no label.
+  /// After the last step of a schedule without a flush: the loss of each, none where it has no label. All ranks must
+  /// call it.
   std::vector<std::optional<double>> losses();
 
   /// Everything observable of the last step (ARITHMETIC.md, section 12): on rank 0, empty on others.

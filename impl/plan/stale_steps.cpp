@@ -80,12 +80,14 @@ class Steps {
   /// Between a stage's update and the end of its step nothing adds to the stage's gradients.
   void require_last_gradients(std::size_t rank) const {
     const auto& actions = schedule_.ranks[rank];
-    const std::size_t begin = by_step_[rank].empty() ? 0 : by_step_[rank].back();
-    for (std::size_t u = begin; u < done_[rank]; ++u)
-      for (std::size_t at = u + 1; actions[u].kind == ActionKind::update && at < done_[rank]; ++at)
-        if (is_weight_backward(actions[at]) && actions[at].stage == actions[u].stage)
-          throw NotSupported("schedule: " + print(actions[at]) + " has to run before the step of " + print(actions[u]) +
-                             " ends, whose gradients are observed then");
+    std::map<std::int64_t, const Action*> updates;  // of the step, by stage
+    for (std::size_t at = by_step_[rank].empty() ? 0 : by_step_[rank].back(); at < done_[rank]; ++at) {
+      const Action& action = actions[at];
+      if (action.kind == ActionKind::update) updates[action.stage] = &action;
+      if (is_weight_backward(action) && updates.contains(action.stage))
+        throw NotSupported("schedule: " + print(action) + " has to run before the step of " +
+                           print(*updates.at(action.stage)) + " ends, whose gradients are observed then");
+    }
   }
 
   const Schedule& schedule_;
