@@ -44,6 +44,10 @@ stage tests scripts/test.sh
 stage one_device build/cpu/shardproof check --suite one_device --out "$out/one_device" --overwrite
 stage conformance build/cpu/shardproof check --suite conformance --out "$out/conformance" --overwrite
 stage pipeline build/cpu/shardproof check --suite pipeline --out "$out/pipeline" --overwrite
+stage mpi_conformance scripts/mpirun.sh -n 8 build/cpu/shardproof check --suite conformance --track exact \
+  --out "$out/mpi" --overwrite
+stage mpi_pipeline scripts/mpirun.sh -n 8 build/cpu/shardproof check --suite pipeline --track exact --out "$out/mpi" \
+  --overwrite
 stage flips_1000 env SHARDPROOF_FLIPS=1000 build/cpu/harness/harness_tests --gtest_filter='Flips.*'
 stage faults scripts/faults.sh
 stage soak build/cpu/shardproof check --random --seed "$(date +%Y%j)" --time-budget "${SHARDPROOF_SOAK:-30m}" \
