@@ -103,25 +103,24 @@ Counts predicted(const TrainingJob& job, const plan::Plan& plan, const std::vect
   const auto ranks = plan.mesh.ranks();
   Counts counts;
   for (std::int64_t r = 0; r < ranks; ++r) {
-    const auto rank_of = [&](std::size_t step) {
-      return predict::rank_form(job.workload, job.strategy, plan.pipeline, static_cast<Rank>(r), bytes,
-                                batches[step].samples, static_cast<std::int64_t>(step) + 1);
-    };
+    const auto rank = static_cast<Rank>(r);
     const auto add = [&](const std::string& name, std::int64_t value) {
       counts.emplace_back(prefix(static_cast<std::size_t>(r), static_cast<std::size_t>(ranks)) + name, value);
     };
-    const auto form = rank_of(0);
+    // The step of the rank's first microbatch: a later one than the first where ranks take steps in turn.
+    const auto first = plan.actions(plan::place_of(plan.mesh, rank).pp).front().microbatch / job.strategy.microbatches;
+    const auto form = predict::rank_form(job.workload, job.strategy, plan.pipeline, rank, bytes,
+                                         batches.at(static_cast<std::size_t>(first)).samples, first + 1);
     add(peak_name(Category::parameter), form.memory.parameter);
     add(peak_name(Category::gradient), form.memory.gradient);
     add(peak_name(Category::optimizer_state), form.memory.optimizer_state);
     double model = 0, hardware = 0;
-    std::vector<predict::PartBytes> saved;  // of the rank's first microbatch
     for (std::size_t step = 0; step < batches.size(); ++step) {
-      const auto of_step = rank_of(step);
-      model += of_step.flops.total(), hardware += of_step.flops.hardware(job.track);
-      if (saved.empty()) saved = of_step.saved;
+      const auto flops = predict::rank_flops(job.workload, job.strategy, plan.pipeline, rank, batches[step].samples,
+                                             static_cast<std::int64_t>(step) + 1);
+      model += flops.total(), hardware += flops.hardware(job.track);
     }
-    for (const auto& part : saved) add(saved_name(part.part), part.bytes);
+    for (const auto& part : form.saved) add(saved_name(part.part), part.bytes);
     if (ranks > 1) add("microbatches_in_flight_peak", form.microbatches_in_flight);
     add("flops_model", static_cast<std::int64_t>(model));
     add("flops_hardware", static_cast<std::int64_t>(hardware));

@@ -47,18 +47,51 @@ class Flight {
   std::int64_t microbatches_ = 0, bytes_ = 0;
 };
 
+/// Of a step, by stage that the rank holds: those whose microbatches it runs.
+std::vector<std::int64_t> samples_by_stage(const plan::Strategy& strategy, const plan::Pipeline& pipeline, Rank rank,
+                                           std::int64_t samples, std::int64_t step) {
+  const plan::Mesh mesh = mesh_of(strategy);
+  const std::int64_t pp = mesh.coordinate(rank, Axis::pp), dp = mesh.coordinate(rank, Axis::dp);
+  const std::int64_t parts = strategy.microbatches, before = pipeline.is_stale() ? (step - 1) * parts : 0;
+  std::vector<std::int64_t> by_stage;
+  for (const auto stage : pipeline.placement.stages_of(pp)) {
+    std::int64_t& sum = by_stage.emplace_back(0);
+    for (std::int64_t k = 0; k < parts; ++k)
+      if (pipeline.placement.rank_of(stage, before + k) == pp)
+        sum += plan::part_of(samples, strategy.dp * parts, dp * parts + k).size();
+  }
+  return by_stage;
+}
+
+Flops sum_of(const workload::Workload& workload, const std::vector<Holding>& stages,
+             const std::vector<std::int64_t>& samples) {
+  Flops sum;
+  for (std::size_t k = 0; k < stages.size(); ++k) sum += flops(workload, stages[k], samples[k]);
+  return sum;
+}
+
+std::vector<Holding> holdings(const workload::Workload& workload, const plan::Strategy& strategy,
+                              const plan::Pipeline& pipeline, Rank rank) {
+  const plan::Mesh mesh = mesh_of(strategy);
+  std::vector<Holding> stages;
+  for (const auto stage : pipeline.placement.stages_of(mesh.coordinate(rank, Axis::pp)))
+    stages.push_back(holding(workload, strategy, stage, mesh.coordinate(rank, Axis::tp)));
+  return stages;
+}
+
 }  // namespace
 
 RankForm rank_form(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
                    Rank rank, const RoleBytes& bytes, std::int64_t samples, std::int64_t step) {
   const plan::Mesh mesh = mesh_of(strategy);
-  const std::int64_t pp = mesh.coordinate(rank, Axis::pp), tp = mesh.coordinate(rank, Axis::tp);
+  const std::int64_t pp = mesh.coordinate(rank, Axis::pp);
   const std::int64_t parts = strategy.microbatches, first = mesh.coordinate(rank, Axis::dp) * parts;
   const auto& ids = pipeline.placement.stages_of(pp);
 
   RankForm form;
-  for (const auto stage : ids) form.stages.push_back(holding(workload, strategy, stage, tp));
-  form.samples.assign(ids.size(), 0);
+  form.stages = holdings(workload, strategy, pipeline, rank);
+  form.samples = samples_by_stage(strategy, pipeline, rank, samples, step);
+  form.flops = sum_of(workload, form.stages, form.samples);
   std::vector<std::int64_t> first_samples(ids.size(), -1);
   Flight flight;
   for (const plan::Action& action : pipeline.schedule.ranks.at(static_cast<std::size_t>(pp))) {
@@ -67,9 +100,7 @@ RankForm rank_form(const workload::Workload& workload, const plan::Strategy& str
     const StageBytes stage{workload, form.stages[k], bytes};
     flight.act(action.kind, stage.saved(own), stage.kept(own));
     const bool is_of_step = !pipeline.is_stale() || action.microbatch / parts == step - 1;
-    if (action.kind != ActionKind::forward || !is_of_step) continue;
-    form.samples[k] += own;
-    if (first_samples[k] < 0) first_samples[k] = own;
+    if (action.kind == ActionKind::forward && is_of_step && first_samples[k] < 0) first_samples[k] = own;
   }
   form.microbatches_in_flight = flight.most_microbatches;
   const Count held = count(workload, form.stages);
@@ -81,11 +112,15 @@ RankForm rank_form(const workload::Workload& workload, const plan::Strategy& str
                  .gradient = held.trainable_elements * bytes.gradient,
                  .optimizer_state = held.trainable_elements * state_tensors(workload.optimizer) * bytes.state,
                  .saved = flight.most_bytes};
-  for (std::size_t k = 0; k < ids.size(); ++k) {
+  for (std::size_t k = 0; k < ids.size(); ++k)
     if (first_samples[k] >= 0) StageBytes{workload, form.stages[k], bytes}.add_parts(first_samples[k], form.saved);
-    form.flops += flops(workload, form.stages[k], form.samples[k]);
-  }
   return form;
+}
+
+Flops rank_flops(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
+                 Rank rank, std::int64_t samples, std::int64_t step) {
+  return sum_of(workload, holdings(workload, strategy, pipeline, rank),
+                samples_by_stage(strategy, pipeline, rank, samples, step));
 }
 
 }  // namespace shardproof::predict

@@ -34,8 +34,11 @@ struct RankForm {
 
 /// For a step of `samples`, cut into dp x microbatches consecutive parts, the larger first, some of them empty where
 /// there are fewer samples. The order of the rank's actions says what is saved at once. `step`, from 1, of a pipeline
-/// that covers a run: ranks may take steps in turn.
+/// that covers a run: ranks may take steps in turn. It goes through the whole schedule.
 RankForm rank_form(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
                    Rank rank, const RoleBytes& bytes, std::int64_t samples, std::int64_t step = 1);
+/// Its `flops` alone, which need the step's microbatches and no other: for all steps of a run.
+Flops rank_flops(const workload::Workload& workload, const plan::Strategy& strategy, const plan::Pipeline& pipeline,
+                 Rank rank, std::int64_t samples, std::int64_t step = 1);
 
 }  // namespace shardproof::predict

@@ -141,6 +141,41 @@ TEST(RankForm, AddsUpToOneDeviceOnRandomWorkloads) {
   }
 }
 
+// Stage 0 is on two ranks: each runs every second step, so that in any step one of them has samples, saves and
+// computes.
+TEST(RankForm, RanksThatTakeStepsInTurnHaveTheirOwnAlone) {
+  const Workload w = small();
+  const Strategy s{.pp = 2, .schedule = "pipedream", .replicas = {2, 1}};
+  const plan::Pipeline pipeline = plan::pipeline_of(s, 4);
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    for (std::int32_t r = 0; r < 3; ++r) {
+      const std::int64_t samples = r == 2 || r == (step - 1) % 2 ? 7 : 0;
+      const RankForm f = rank_form(w, s, pipeline, Rank{r}, marked, 7, step);
+      EXPECT_EQ(f.samples, std::vector{samples});
+      EXPECT_EQ(f.saved.empty(), samples == 0);
+      EXPECT_EQ(f.flops.total(), flops(w, f.stages.front(), samples).total());
+      EXPECT_EQ(rank_flops(w, s, pipeline, Rank{r}, 7, step).total(), f.flops.total());
+    }
+  }
+  // Versions kept: of stage 0 two (one of two minibatches in flight has read the one before), of stage 1 the newest.
+  const auto parameters = [&](std::int32_t r) {
+    const RankForm f = rank_form(w, s, pipeline, Rank{r}, marked, 7);
+    return f.memory.parameter / (2 * count(w, f.stages.front()).elements);
+  };
+  EXPECT_EQ(parameters(0), 2);
+  EXPECT_EQ(parameters(2), 1);
+}
+
+// Of a flushed step all microbatches are summed, whichever its number.
+TEST(RankForm, FlopsOfAStepAreThoseOfTheForm) {
+  const Workload w = small();
+  const Strategy s{.dp = 2, .pp = 2, .schedule = "dualpipe", .microbatches = 4};
+  const plan::Pipeline pipeline = plan::pipeline_of(s);
+  for (std::int32_t r = 0; r < 4; ++r)
+    EXPECT_EQ(rank_flops(w, s, pipeline, Rank{r}, 7, 3).total(),
+              rank_form(w, s, pipeline, Rank{r}, marked, 7).flops.total());
+}
+
 TEST(RankForm, KnowsItsPlaceInAnyMeshOrder) {
   const Workload w = small();
   const Strategy s{.dp = 2, .pp = 3, .tp = 2, .order = {Axis::tp, Axis::dp, Axis::pp}};
