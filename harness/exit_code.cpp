@@ -7,6 +7,7 @@
 #include "harness/signals.hpp"
 #include "impl/comm/mpi.hpp"
 #include "kernels/core/errors.hpp"
+#include "kernels/core/non_finite.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -37,6 +38,7 @@ ExitCode exit_code_of(const std::exception& error) {
   if (const auto* const failed = dynamic_cast<const comm::JobFailed*>(&error))
     return static_cast<ExitCode>(failed->exit_code);
   if (is_any_of<Interrupted>(error)) return ExitCode::interrupted;
+  if (is_any_of<NonFinite>(error)) return ExitCode::non_finite;
   if (is_any_of<BadInput, NotSupported>(error)) return ExitCode::usage;
   if (is_any_of<NotBuilt>(error)) return ExitCode::environment;
   if (is_any_of<OutOfMemory, std::bad_alloc>(error)) return ExitCode::out_of_memory;

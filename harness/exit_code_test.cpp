@@ -8,6 +8,7 @@
 #include "harness/signals.hpp"
 #include "harness/verdict.hpp"
 #include "kernels/core/errors.hpp"
+#include "kernels/core/non_finite.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -28,6 +29,7 @@ TEST(ExitCode, EveryExceptionHasOne) {
   EXPECT_EQ(exit_code_of(Interrupted("x")), ExitCode::interrupted);
   EXPECT_EQ(exit_code_of(BadInput("x")), ExitCode::usage);
   EXPECT_EQ(exit_code_of(NotSupported("x")), ExitCode::usage);
+  EXPECT_EQ(exit_code_of(NonFinite("x")), ExitCode::non_finite);
   EXPECT_EQ(exit_code_of(NotBuilt("x")), ExitCode::environment);
   EXPECT_EQ(exit_code_of(OutOfMemory("x")), ExitCode::out_of_memory);
   EXPECT_EQ(exit_code_of(std::bad_alloc()), ExitCode::out_of_memory);

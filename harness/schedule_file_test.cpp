@@ -13,6 +13,7 @@
 
 #include "harness/check_case.hpp"
 #include "impl/plan/plan.hpp"
+#include "impl/plan/schedule_index.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {

@@ -154,15 +154,12 @@ struct Measured {
   }
 };
 
-/// What it says of a step that is not finite, "" where all are. A stale program, which skips none, went on behind it.
+/// What it says of a last step that is not finite; "" where it is.
 std::string non_finite(const Trained& trained) {
   const engine::StepResult& last = trained.steps.back();
-  if (last.skipped == engine::Skipped::non_finite)
-    return fmt::format("training stopped at step {}, which is not finite", last.step);
-  const auto wrong = [](const engine::StepResult& step) { return step.loss && !std::isfinite(*step.loss); };
-  const auto first = std::ranges::find_if(trained.steps, wrong);
-  if (first == trained.steps.end()) return "";
-  return fmt::format("the loss of step {} is not finite, and so is all that was trained behind it", first->step);
+  return last.skipped == engine::Skipped::non_finite
+             ? fmt::format("training stopped at step {}, which is not finite", last.step)
+             : "";
 }
 
 /// Trains and judges; what goes wrong is the record's verdict. Throws Interrupted: the case did not end.

@@ -7,6 +7,7 @@
 
 #include "impl/comm/inject.hpp"
 #include "impl/comm/thread_channel.hpp"
+#include "kernels/core/non_finite.hpp"
 
 namespace shardproof::comm {
 
@@ -91,8 +92,8 @@ template <class... Types>
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    throw_named<OutOfMemory, DeviceError, BadInput, NotSupported, NotBuilt, HangError, RankLost, CommError, WriteError,
-                InternalError>(rank, e);
+    throw_named<NonFinite, OutOfMemory, DeviceError, BadInput, NotSupported, NotBuilt, HangError, RankLost, CommError,
+                WriteError, InternalError>(rank, e);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "impl/step/gradient_sync.hpp"
 #include "impl/step/linear_split.hpp"
 #include "kernels/core/errors.hpp"
+#include "kernels/core/non_finite.hpp"
 #include "kernels/norms/norms.hpp"
 #include "suites/workload/keys.hpp"
 
@@ -256,9 +257,10 @@ void Trainer::Impl::update(std::int64_t stage, std::int64_t microbatch) {
   }
   queue().synchronize();
   if (queue().device().overflow() || !std::isfinite(squares.fetch(queue())))
-    throw NotSupported("step " + std::to_string(step) + ": a number of stage " + std::to_string(stage) +
-                       " is out of range, and " + plan.strategy.schedule.text() +
-                       " cannot skip the step: other stages have made their updates");
+    throw NonFinite("step " + std::to_string(step) + ": a number of stage " + std::to_string(stage) +
+                    " is out of range, and " + plan.strategy.schedule.text() +
+                    " cannot skip the step: other stages have made their updates (a smaller " +
+                    (track == Track::exact ? "loss_scale" : "learning_rate") + " may keep it in range)");
   if (labels > 0) ++steps_taken;
   const step::UpdateContext update{workload, scale(), 1.0, workload::learning_rate(workload, step), steps_taken};
   for (auto& slot : store.slots()) {

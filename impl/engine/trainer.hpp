@@ -44,7 +44,7 @@ class Trainer {
   /// One step on the global batch; blocks until its loss is known. `after_action` is called after each action of the
   /// schedule; what it throws ends the training. Without a flush: what the step's losses and updates need of this rank
   /// (plan/stale_steps.hpp), on batches from `ahead`; of `batch` its number alone is read. Ranks do not wait for each
-  /// other, so that its loss is known to observe() and losses() alone. Throws NotSupported where an update would have
+  /// other, so that its loss is known to observe() and losses() alone. Throws NonFinite where an update would have
   /// to be skipped.
   StepResult step(const workload::Batch& batch, const std::function<void()>& after_action = {});
   /// After the last step of a schedule without a flush: the loss of each, none where it has no label. All ranks must
