@@ -43,9 +43,15 @@ TEST(Case, WhatIsNoCaseIsRefused) {
         "tiny | dp1 | 0 ranks | exact | cpu | threads", "tiny | dp1 | 2 rank | exact | cpu | threads",
         "tiny | dp1 | x ranks | exact | cpu | threads", "tiny | dp1 | 1 rank | bf16 | cpu | threads",
         "tiny \"a=1 | dp1 | 1 rank | exact | cpu | threads", "tiny | dp1 | 1 rank | exact | cuda | threads",
-        "tiny | dp1 | 1 rank | exact | cpu | mpi"}) {
+        "tiny | dp1 | 1 rank | exact | cpu | nccl"}) {
     EXPECT_THROW(parse_case(text), BadInput) << text;
   }
+}
+
+// What ran over processes is repeated over threads, and the reverse.
+TEST(Case, IsTheSameOnEveryTransport) {
+  EXPECT_EQ(parse_case("tiny | dp2 | 2 ranks | exact | cpu | mpi"),
+            parse_case("tiny | dp2 | 2 ranks | exact | cpu | threads"));
 }
 
 TEST(Case, FiltersAreWholeCasesOrEntries) {
