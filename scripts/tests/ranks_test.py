@@ -180,7 +180,7 @@ class Suites(Cli):
 
 class Runs(Cli):
     def test_more_ranks_than_threads(self):
-        done = self.run_tiny("--strategy", "dp65", code=USAGE, says=["at most 64", "(mpirun) do not exist yet"])
+        done = self.run_tiny("--strategy", "dp65", code=USAGE, says=["at most 64", "mpirun -n 65"])
         self.assertNotIn("start more", done.stderr)
 
     def test_of_several_cases_those_without_the_injected_call_are_skipped(self):
