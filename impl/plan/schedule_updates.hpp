@@ -17,7 +17,7 @@ std::vector<std::int64_t> copies_of_stages(const Schedule& schedule, std::int64_
 /// How many microbatches in a row an update of the stage is of:
 /// - flushed: all;
 /// - stashed and vertical_sync: one on each rank that holds the stage (Narayanan et al. 2019, sections 3.2 and 4:
-///   replicas take minibatches in turn and sum their gradients);
+///   replicas take minibatches in turn and update together; that they sum, and do not average, is ours);
 /// - double_buffered: as many as the first update of any stage says.
 std::vector<std::int64_t> microbatches_per_update(const Schedule& schedule, const ScheduleExtent& extent);
 
