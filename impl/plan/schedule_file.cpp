@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -68,7 +67,12 @@ std::int64_t least_depth(Schedule schedule, const ScheduleExtent& extent) {
   };
   std::int64_t enough = 0;
   while (is_stuck(enough)) enough = 2 * enough + 1;
-  return *std::ranges::partition_point(std::views::iota(enough / 2, enough + 1), is_stuck);
+  std::int64_t stuck = enough / 2 - 1;  // or -1, which is none
+  while (enough - stuck > 1) {
+    const std::int64_t middle = (stuck + enough) / 2;
+    (is_stuck(middle) ? stuck : enough) = middle;
+  }
+  return enough;
 }
 
 const ScheduleFile& file_of(const ScheduleShape& shape) {
