@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -134,24 +135,32 @@ class Builder {
     }
   }
 
-  /// Whether a message of which one end is there was sent before the first of its kind that was recorded, or received
-  /// after the last.
-  bool has_its_other_end_outside(const MeetingKey& key, const ExchangeSpan& end) const {
-    if (!options_.without_flush || !is_message(end)) return false;
-    auto nearest = key;
-    std::get<3>(nearest) += is_send(end) ? 1 : -1;
-    const auto there = meetings_.find(nearest);
-    if (there == meetings_.end()) return true;
-    return std::ranges::all_of(there->second, [&](const ExchangePlace& place) {
-      return is_send(ranks_[place.rank].exchanges[place.index]) == is_send(end);
-    });
+  std::int64_t ends_of(const ExchangeSpan& exchange) const { return is_message(exchange) ? 2 : exchange.members; }
+
+  /// Whether all ends of the exchange of the same kind and ranks that comes so many later were recorded, or `send`: of
+  /// a message that end.
+  bool is_recorded(MeetingKey key, std::int64_t later, std::optional<bool> send) const {
+    std::get<3>(key) += later;
+    const auto there = meetings_.find(key);
+    if (there == meetings_.end()) return false;
+    const auto at = [&](const ExchangePlace& p) -> const ExchangeSpan& { return ranks_[p.rank].exchanges[p.index]; };
+    if (!send) return std::ssize(there->second) == ends_of(at(there->second.front()));
+    return std::ranges::any_of(there->second, [&](const ExchangePlace& place) { return is_send(at(place)) == *send; });
+  }
+
+  /// Whether the ends that an exchange lacks lie outside of what was recorded: of a message, it was sent before the
+  /// first that was, or is received after the last.
+  bool has_others_outside(const MeetingKey& key, const ExchangeSpan& end) const {
+    if (!options_.without_flush) return false;
+    if (is_message(end)) return !is_recorded(key, is_send(end) ? 1 : -1, !is_send(end));
+    return !is_recorded(key, -1, {}) || !is_recorded(key, 1, {});
   }
 
   void join(const MeetingKey& key, const std::vector<ExchangePlace>& places) {
     const auto& [group, from, to, number] = key;
     const auto at = [&](const ExchangePlace& p) -> const ExchangeSpan& { return ranks_[p.rank].exchanges[p.index]; };
     const auto& first = at(places.front());
-    if (std::ssize(places) != (is_message(first) ? 2 : first.members) && !has_its_other_end_outside(key, first))
+    if (std::ssize(places) != ends_of(first) && !has_others_outside(key, first))
       throw BadInput(
           fmt::format("replay: {} {} of {} (purpose {}) lacks an end", first.kind, number, group, first.purpose));
     for (const auto& place : places) {
@@ -184,7 +193,7 @@ class Builder {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       for (const auto& [begin, end] : actions_[r]) actions[r].push_back({times[begin - 1].end, times[end - 1].end});
     if (options_.without_flush)
-      result.steady = steady_part(actions, ends, drain_of(ranks_, actions));
+      result.steady = steady_part(actions, ends, drain_of(ranks_, actions), options_.round);
     else
       result.pipeline = parts(ranks_, actions);
     return result;
@@ -246,17 +255,18 @@ Replayed replay_recorded(std::span<const Spans> ranks, const ReplayOptions& opti
 }
 
 SteadyPart steady_part(const std::vector<std::vector<plan::Span>>& actions,
-                       const std::vector<std::vector<double>>& step_ends, double drains) {
+                       const std::vector<std::vector<double>>& step_ends, double drains, std::int64_t round) {
   SteadyPart part;
   const auto last_of = [](const std::vector<double>& ends) { return ends.empty() ? 0 : ends.back(); };
   const auto pace = std::ranges::min_element(step_ends, {}, last_of);
-  if (pace == step_ends.end() || pace->empty()) return part;
+  if (pace == step_ends.end() || std::ssize(*pace) < round) return part;
   double all_began = 0;
-  for (const auto& ends : step_ends) all_began = std::max(all_began, ends.front());
+  for (const auto& ends : step_ends) all_began = std::max(all_began, ends.at(static_cast<std::size_t>(round - 1)));
   const auto first = std::ranges::lower_bound(*pace, all_began), after = std::ranges::upper_bound(*pace, drains);
-  if (after - first < 2) return part;
-  const double start = *first, end = *(after - 1);
-  part.steps = after - first - 1;
+  const auto rounds = (after - first - 1) / round;
+  if (rounds < 1) return part;
+  part.steps = rounds * round;
+  const double start = *first, end = *(first + part.steps);
   part.makespan = end - start;
   for (const auto& rank : actions)
     for (const plan::Span& action : rank)
@@ -268,12 +278,12 @@ std::vector<PipelinePart> pipeline_on_wall(std::span<const Spans> ranks) {
   return Builder::parts(ranks, actions_on_wall(ranks));
 }
 
-SteadyPart steady_on_wall(std::span<const Spans> ranks) {
+SteadyPart steady_on_wall(std::span<const Spans> ranks, std::int64_t round) {
   std::vector<std::vector<double>> ends(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r)
     for (const auto& step : ranks[r].steps) ends[r].push_back(on_wall(step).end);
   const auto actions = actions_on_wall(ranks);
-  return steady_part(actions, ends, drain_of(ranks, actions));
+  return steady_part(actions, ends, drain_of(ranks, actions), round);
 }
 
 }  // namespace shardproof::harness

@@ -252,6 +252,27 @@ TEST(RecordedReplay, OnlyWithoutAFlushMayAMessageHaveItsOtherEndOutside) {
   EXPECT_THROW(replay_recorded(early, stale), BadInput);
 }
 
+TEST(RecordedReplay, ACollectiveOfAnotherStepLacksEndsAtTheEdgesAlone) {
+  const auto group = std::make_shared<const std::string>("g");
+  std::vector<Spans> ranks(2);
+  for (std::int64_t r = 0; r < 2; ++r) {
+    Spans& rank = ranks[static_cast<std::size_t>(r)];
+    for (std::int64_t k = 1; k <= 4; ++k)
+      rank.exchanges.push_back({{10 * k, 10 * k + 1, 0, 0, {}}, "all_reduce", "x", group, 2, r, 0, k, 8});
+    rank.steps.push_back({{0, 50, 0, 0, {}}, 1});
+  }
+  const auto without = [&](std::ptrdiff_t number) {
+    auto some = ranks;
+    some[1].exchanges.erase(some[1].exchanges.begin() + number - 1);
+    return some;
+  };
+  for (const std::ptrdiff_t edge : {1, 4}) {
+    EXPECT_NO_THROW(replay_recorded(without(edge), stale));
+    EXPECT_THROW(replay_recorded(without(edge), alone), BadInput);
+  }
+  for (const std::ptrdiff_t inside : {2, 3}) EXPECT_THROW(replay_recorded(without(inside), stale), BadInput);
+}
+
 TEST(RecordedReplay, AForwardOfAnEarlierStepIsWaitedFor) {
   // Rank 0 runs the forward of microbatch 2 in its step 1, and slowly; rank 1 needs it in its step 2.
   const auto group = std::make_shared<const std::string>("g");
@@ -281,6 +302,7 @@ TEST(RecordedReplay, TheSteadyPartLiesWhereAllRanksAreInTheirSteps) {
   EXPECT_EQ(shorter.steps, 1) << "a rank drains from 7.5 on";
   EXPECT_EQ(shorter.busy, 2 + 1.5);
   EXPECT_EQ(steady_part(actions, ends, 5).steps, 0);
+  EXPECT_EQ(steady_part(actions, ends, 10, 2).steps, 0) << "rank 0 ends its second step at 6: one is left, no round";
   EXPECT_EQ(steady_part({{}, {}}, {{5}, {3}}, 10).steps, 0);
   EXPECT_EQ(steady_part({}, {}, 10).steps, 0);
 }

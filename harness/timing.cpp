@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/timing.hpp"
 
+#include <numeric>
 #include <string>
 
 #include "harness/budget.hpp"
@@ -116,10 +117,13 @@ void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t pro
 
   const bool crowded = count > processors, processor_time = crowded || job.processor_time;
   const bool without_flush = plan::contract(job.strategy, job.track) == "STALE";
+  std::int64_t round = 1;
+  for (const std::int64_t ranks_of_stage : job.strategy.replicas) round = std::lcm(round, ranks_of_stage);
   const auto replayed = replay_recorded(ranks, {.processor_time = processor_time,
                                                 .fabric = record.fabric,
                                                 .send_depth = trained.send_depth,
-                                                .without_flush = without_flush});
+                                                .without_flush = without_flush,
+                                                .round = round});
   std::vector<double> rates, ratios;
   for (std::size_t k = 0; k < replayed.step_seconds.size(); ++k) {
     const auto step = static_cast<std::size_t>(ranks[0].steps[k].step - 1);
@@ -150,7 +154,7 @@ void add_timing(const TrainingJob& job, const Trained& trained, std::int64_t pro
     add_pipeline_form(stage_seconds(ranks, strategy.microbatches, processor_time), strategy.microbatches, add);
   if (without_flush) {
     add_steady_bubble("replay", replayed.steady, count, add);
-    if (!crowded) add_steady_bubble("wall", steady_on_wall(ranks), count, add);
+    if (!crowded) add_steady_bubble("wall", steady_on_wall(ranks, round), count, add);
     return;
   }
   add_bubble("replay", replayed.pipeline, count, add);

@@ -95,6 +95,7 @@ TEST(Timing, WithFewerProcessorsThanRanksTheWallHasNoBubble) {
 TEST(Timing, WithoutAFlushBubblesAreOfTheSteadyState) {
   for (const auto& [strategy, processors] : {std::pair("pp2 schedule=pipedream", 2),
                                              {"pp2 schedule=pipedream_2bw microbatches=3", 1},
+                                             {"pp2 schedule=pipedream replicas=2,1", 3},
                                              {"dp2 pp2 tp2 schedule=pipedream", 8}}) {
     const Record record = timed(strategy, 16, processors);
     for (const std::string kind : {"replay", "wall"}) {
