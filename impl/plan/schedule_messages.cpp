@@ -173,7 +173,7 @@ class Messages {
       path.push_back(rank);
     }
     path.erase(path.begin(), std::ranges::find(path, rank));
-    std::ranges::rotate(path, std::ranges::min_element(path));
+    std::rotate(path.begin(), std::ranges::min_element(path), path.end());
     constexpr std::size_t shown = 10;
     std::string text;
     for (std::size_t k = 0; k < std::min(path.size(), shown); ++k)

@@ -60,8 +60,8 @@ class Updates {
       }
     for (const auto& [stage, held] : stages)
       if (const auto next = last_of(stage, held, held.updates); next && !held.wrong)
-        findings_.add(rank, ScheduleFinding::nowhere, [&] {
-          return fmt::format("{} is missing", print({stage, update, *next}));
+        findings_.add(rank, ScheduleFinding::nowhere, [&, of = stage] {
+          return fmt::format("{} is missing", print({of, update, *next}));
         });
   }
 
