@@ -2,12 +2,27 @@
 #include "impl/comm/board.hpp"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 #include <utility>
 
 namespace shardproof::comm {
 
 std::string name_of(Rank rank) { return "rank " + std::to_string(static_cast<std::int32_t>(rank)); }
+
+Group group_of(std::string axis, std::vector<Rank> members, std::string channel, Rank self, std::int64_t world_size) {
+  for (const auto member : members) {
+    const auto index = static_cast<std::int64_t>(member);
+    if (index < 0 || index >= world_size)
+      throw InternalError("axis " + axis + ": no " + name_of(member) + " in this world");
+  }
+  if (std::set(members.begin(), members.end()).size() != members.size())
+    throw InternalError("axis " + axis + ": a rank twice in a group");
+  const auto own = std::ranges::find(members, self);
+  if (own == members.end()) throw InternalError("axis " + axis + ": " + name_of(self) + " is not in its own group");
+  const auto place = own - members.begin();
+  return {std::move(axis), std::move(channel), std::move(members), place};
+}
 
 namespace {
 

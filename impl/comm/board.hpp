@@ -49,6 +49,10 @@ struct Waiting {
 
 std::string name_of(Rank rank);
 
+/// The group of these ranks as `self` sees it, of a world of so many. Throws InternalError for members that are no
+/// ranks of it, stand twice, or are without `self`.
+Group group_of(std::string axis, std::vector<Rank> members, std::string channel, Rank self, std::int64_t world_size);
+
 /// One lock for all ranks and channels. It is held for a few words' work: elements move without it.
 struct ThreadState {
   using Clock = std::chrono::steady_clock;

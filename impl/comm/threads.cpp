@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <set>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -35,19 +34,9 @@ class ThreadWorld final : public World {
   const Injector& injector() const { return injector_; }
 
   Communicator communicator(std::string axis, std::vector<Rank> members, std::string channel) override {
-    for (const auto member : members) {
-      const auto index = static_cast<std::int64_t>(member);
-      if (index < 0 || index >= size())
-        throw InternalError("axis " + axis + ": no " + name_of(member) + " in this world");
-    }
-    if (std::set(members.begin(), members.end()).size() != members.size()) {
-      throw InternalError("axis " + axis + ": a rank twice in a group");
-    }
-    const auto self = std::ranges::find(members, rank_);
-    if (self == members.end()) throw InternalError("axis " + axis + ": " + name_of(rank_) + " is not in its own group");
-    const auto place = self - members.begin();
-    auto& board = meet({std::move(axis), std::move(members), std::move(channel)});
-    return Communicator(injector_.wrap(std::make_unique<ThreadChannel>(board, place, traffic_)));
+    Group group = group_of(std::move(axis), std::move(members), std::move(channel), rank_, size());
+    auto& board = meet({std::move(group.axis), std::move(group.members), std::move(group.channel)});
+    return Communicator(injector_.wrap(std::make_unique<ThreadChannel>(board, group.place, traffic_)));
   }
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
-#include <set>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -38,17 +37,7 @@ class MpiWorld final : public World {
   const Injector& injector() const { return injector_; }
 
   Communicator communicator(std::string axis, std::vector<Rank> members, std::string channel) override {
-    for (const auto member : members) {
-      const auto index = static_cast<std::int64_t>(member);
-      if (index < 0 || index >= size_)
-        throw InternalError("axis " + axis + ": no " + name_of(member) + " in this world");
-    }
-    if (std::set(members.begin(), members.end()).size() != members.size())
-      throw InternalError("axis " + axis + ": a rank twice in a group");
-    const auto self = std::ranges::find(members, rank_);
-    if (self == members.end()) throw InternalError("axis " + axis + ": " + name_of(rank_) + " is not in its own group");
-    Group group{std::move(axis), std::move(channel), std::move(members), 0};
-    group.place = self - group.members.begin();
+    Group group = group_of(std::move(axis), std::move(members), std::move(channel), rank_, size_);
     auto& link = meet(group);
     return Communicator(
         injector_.wrap(std::make_unique<MpiChannel>(state_, link, std::move(group), options_, traffic_)));
