@@ -250,7 +250,8 @@ Taken Candidate::take(Observed kind, const std::string& parameter, const std::st
   }
   if (found != dims) {
     taken.problem = fmt::format("has dims {}, not {}", shape(found), shape(dims));
-    if (found == Dims(dims.rbegin(), dims.rend())) taken.problem += " (a map can transpose it)";
+    if (found == Dims(std::reverse_iterator(dims.end()), std::reverse_iterator(dims.begin())))
+      taken.problem += " (a map can transpose it)";
   }
   return taken;
 }

@@ -95,8 +95,8 @@ TEST(OptimizerExact, StateIsDouble) {
   workload.beta1 = 0.5;
   workload.beta2 = 0.75;
   workload.epsilon = 0;
-  Parameter<Fixed> parameter{
-      {"p", {1}, true, true}, array<Fixed>(1, 1, {1}), {}, Array<double>(1, 1), Array<double>(1, 1)};
+  const workload::Parameter info{"p", {1}, true, true};
+  Parameter<Fixed> parameter{info, array<Fixed>(1, 1, {1}), {}, Array<double>(1, 1), Array<double>(1, 1)};
   optimize(arithmetic, workload, {0.5, 1, 1, 1}, Array<Fixed>(1, 1, {Fixed{1}}), parameter);
   EXPECT_EQ(parameter.second[0][0], 0x1p-82);
   expect(parameter.value, {0.5});

@@ -129,7 +129,10 @@ class Parser {
     if (std::ranges::any_of(layout_.parameters, [&](const auto& q) { return q.parameter.name == words[0].text; }))
       findings_.add(words[0], fmt::format("{} is doubled", words[0].text));
     bool has_dims = true;
-    for (const Word& dim : split(words[1], 'x')) {
+    const auto dims = split(words[1], 'x');
+    if (dims.size() > Dims::most)
+      return findings_.add(words[1], fmt::format("{} dims, but an array has at most {}", dims.size(), Dims::most));
+    for (const Word& dim : dims) {
       const auto size = whole_number(dim.text);
       if (!size) findings_.add(dim, fmt::format("\"{}\" is no size", dim.text));
       has_dims = has_dims && size.has_value();

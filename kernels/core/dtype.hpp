@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
+#include "kernels/core/dims.hpp"
 #include "kernels/core/scalar.hpp"
 
 namespace shardproof {
@@ -43,7 +43,6 @@ constexpr Dtype dtype_of<std::uint8_t>() {
   return Dtype::u8;
 }
 
-using Dims = std::vector<std::int64_t>;
 /// The product of the dims; 1 for no dims. Throws BadInput for a negative dim or a product above 2^59 (whose bytes
 /// would not fit 63 bits).
 std::int64_t elements_of(const Dims& dims);

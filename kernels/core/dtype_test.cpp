@@ -31,6 +31,21 @@ TEST(Dtype, ElementsOf) {
   EXPECT_THROW(elements_of({0, -1}), BadInput);
 }
 
+TEST(Dims, HoldEight) {
+  Dims dims{3, 5};
+  EXPECT_EQ(dims.size(), 2u);
+  EXPECT_EQ(dims.back(), 5);
+  EXPECT_NE(dims, (Dims{3}));
+  EXPECT_NE(dims, (Dims{3, 5, 1}));
+  dims[0] = 4;
+  EXPECT_EQ(dims, (Dims{4, 5}));
+  EXPECT_THROW(dims.at(2), std::out_of_range);
+  EXPECT_THROW(Dims().back(), std::out_of_range);
+  for (std::size_t i = dims.size(); i < Dims::most; ++i) dims.push_back(7);
+  EXPECT_EQ(elements_of(dims), 20 * 7 * 7 * 7 * 7 * 7 * 7);
+  EXPECT_THROW(dims.push_back(1), std::length_error);
+}
+
 TEST(Dtype, DispatchesTheScalarsOfTracks) {
   const auto dtype = [](auto s) { return dtype_of<decltype(s)>(); };
   for (const auto scalar : {Dtype::fixed, Dtype::f64, Dtype::f32}) EXPECT_EQ(dispatch(scalar, dtype), scalar);

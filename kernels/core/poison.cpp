@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t nan64 = 0x7ff8'0000'dead'beefu;
 constexpr std::uint32_t nan32 = 0x7fc0'beefu;
+constexpr std::size_t alignment = 64;
 constexpr std::uint16_t bf16_nan = 0x7fc5u, f16_nan = 0x7e5au;
 
 template <class Word>
@@ -66,13 +67,22 @@ void ask_for_huge_pages([[maybe_unused]] const std::byte* data) {
 }  // namespace
 
 std::byte* allocate(std::int64_t bytes) {
-  const auto rounded = (static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)) + 63) / 64 * 64;
-  auto* const data = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
-  if (data != nullptr) ask_for_huge_pages(data);
-  return data;
+  // Not aligned_alloc: the C library cuts off what lies before and behind, and merges it again with the next free.
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
+  auto* const block = static_cast<std::byte*>(std::malloc(size + alignment));
+  if (block == nullptr) return nullptr;
+  ask_for_huge_pages(block);
+  const std::size_t before = alignment - reinterpret_cast<std::uintptr_t>(block) % alignment;  // 16 at least
+  std::memcpy(block + before - sizeof block, &block, sizeof block);
+  return block + before;
 }
 
-void release(std::byte* data) { std::free(data); }
+void release(std::byte* data) {
+  if (data == nullptr) return;
+  std::byte* block = nullptr;
+  std::memcpy(&block, data - sizeof block, sizeof block);
+  std::free(block);
+}
 
 void fill(Dtype dtype, std::byte* data, std::int64_t bytes) {
   switch (dtype) {

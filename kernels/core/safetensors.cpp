@@ -150,10 +150,10 @@ std::optional<Piece> Reader::piece(const std::string& name, const Json& value) {
   const auto shape = value.value("shape", Json());
   const auto offsets = value.value("data_offsets", Json());
   const auto* type = std::ranges::find_if(types, [&](const Type& t) { return dtype == t.name; });
-  const bool typed = type != types.end(), shaped = is_list_of_counts(shape);
+  const bool typed = type != types.end(), shaped = is_list_of_counts(shape) && shape.size() <= Dims::most;
   const bool placed = is_list_of_counts(offsets) && offsets.size() == 2;
   if (!typed) find(name, "has the dtype " + dtype.dump() + "; known are F64, F32, BF16, F16, I64, I32 and U8");
-  if (!shaped) find(name, "has no shape of non-negative integers");
+  if (!shaped) find(name, "has no shape of at most " + std::to_string(Dims::most) + " non-negative integers");
   if (!placed) find(name, "has no data_offsets [begin, end]");
   if (!typed || !shaped || !placed) return std::nullopt;
 

@@ -163,6 +163,7 @@ TEST_F(Safetensors, EveryFindingAtOnce) {
     "fields":{"dtype":"U8","extra":0},
     "shape":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]},
     "fraction":{"dtype":"U8","shape":[1.5],"data_offsets":[0,1]},
+    "many":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]},
     "offsets":{"dtype":"U8","shape":[1],"data_offsets":[0]},
     "backward":{"dtype":"U8","shape":[1],"data_offsets":[3,2]},
     "outside":{"dtype":"U8","shape":[9],"data_offsets":[0,9]},
@@ -173,10 +174,11 @@ TEST_F(Safetensors, EveryFindingAtOnce) {
             "tensor 'number': is no object\n"
             "tensor 'type': has the dtype \"I7\"; known are F64, F32, BF16, F16, I64, I32 and U8\n"
             "tensor 'fields': has the unknown key 'extra'\n"
-            "tensor 'fields': has no shape of non-negative integers\n"
+            "tensor 'fields': has no shape of at most 8 non-negative integers\n"
             "tensor 'fields': has no data_offsets [begin, end]\n"
-            "tensor 'shape': has no shape of non-negative integers\n"
-            "tensor 'fraction': has no shape of non-negative integers\n"
+            "tensor 'shape': has no shape of at most 8 non-negative integers\n"
+            "tensor 'fraction': has no shape of at most 8 non-negative integers\n"
+            "tensor 'many': has no shape of at most 8 non-negative integers\n"
             "tensor 'offsets': has no data_offsets [begin, end]\n"
             "tensor 'backward': has bytes 3..2, outside the 8 bytes of data\n"
             "tensor 'outside': has bytes 0..9, outside the 8 bytes of data\n"
