@@ -154,17 +154,20 @@ ExitCode run(std::span<const std::string> args) {
   for (Section& section : sections)
     if (section.option != nullptr) options.flag(section.option, section.wanted, section.help);
   options.text("--property", property, "ID", "The entries that have one of them")
-      .flag("--example", example, "Print a workload file with every key");
+      .flag("--example", example, "Print a workload file with every key, and nothing else");
   if (!options.parse(args)) return ExitCode::pass;
   for (std::size_t k = 1; k < std::size(sections); ++k)  // one without an option goes with that above it
     if (sections[k].option == nullptr) sections[k].wanted = sections[k - 1].wanted;
 
-  bool all = !example && property.empty();
+  if (example) {  // alone, whatever else is asked for, so that it can go into a file
+    fmt::print("{}", workload::print(workload::load("tiny")));
+    return ExitCode::pass;
+  }
+  bool all = property.empty();
   for (const Section& section : sections) all = all && !section.wanted;
   for (const Section& section : sections)
     if ((all && section.always) || section.wanted) fmt::print("{}\n{}", section.title, table(section.rows()));
   if (!property.empty()) fmt::print("Entries with {}\n{}", property, table(entries_with(property)));
-  if (example) fmt::print("{}", workload::print(workload::load("tiny")));
   return ExitCode::pass;
 }
 

@@ -56,7 +56,7 @@ class Commands(Cli):
         self.assertNotIn("learning_rate", only)
 
     def test_the_example_workload_is_valid(self):
-        self.write("example.json", self.expect(PASS, "list", "--example").stdout)
+        self.write("example.json", self.expect(PASS, "list", "--workloads", "--example").stdout)
         self.expect(PASS, "validate", "example.json")
 
     def test_env(self):
