@@ -229,14 +229,14 @@ void Candidate::add(const Source& source, const std::string& name, std::int64_t 
     part = cut(part, c);
   }
   if (dims.empty() && taken.values.empty()) {
-    dims = std::move(part.dims);
+    dims = part.dims;
     taken.values = std::move(part.values);
     return;
   }
   if (!same_but(dims, part.dims, dim))
     return refuse(fmt::format("has dims {}, which do not go with {} along dim {}", shape(part.dims), shape(dims), dim));
   Tensor whole = joined({dims, std::move(taken.values)}, part, dim);
-  dims = std::move(whole.dims);
+  dims = whole.dims;
   taken.values = std::move(whole.values);
 }
 

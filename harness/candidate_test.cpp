@@ -2,6 +2,7 @@
 // What the command line does with candidates and maps is tested by scripts/tests/judge_test.py.
 #include "harness/candidate.hpp"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -46,7 +47,8 @@ TEST(Candidate, EveryNarrowNumberIsDecodedExactly) {
       if (std::isnan(right))
         ASSERT_TRUE(std::isnan(values[i])) << name_of(dtype) << " " << i;
       else
-        ASSERT_EQ(std::memcmp(&values[i], &right, sizeof right), 0) << name_of(dtype) << " " << i;
+        ASSERT_EQ(std::bit_cast<std::uint64_t>(values[i]), std::bit_cast<std::uint64_t>(right))
+            << name_of(dtype) << " " << i;
     }
   }
   EXPECT_EQ(all_patterns(Dtype::f16)[0x3555], 0.333251953125);  // the half nearest to 1/3

@@ -67,7 +67,7 @@ std::string Fields::choice(const std::string& key, std::span<const std::string> 
   const ordered_json* value = find(key);
   if (value && !value->is_string()) wrong_type(key, "a string");
   if (!value || !value->is_string()) return names.front();
-  const auto name = value->get<std::string>();
+  auto name = value->get<std::string>();
   if (std::ranges::find(names, name) != names.end()) return name;
   report(unknown(key, name, names));
   return names.front();
@@ -115,7 +115,7 @@ std::string Fields::name(const std::string& key) {
   const ordered_json* value = find(key);
   if (value && !value->is_string()) wrong_type(key, "a string");
   if (!value || !value->is_string()) return {};
-  const auto name = value->get<std::string>();
+  auto name = value->get<std::string>();
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
   if (!name.empty() && name.size() <= 64 && std::ranges::none_of(name, control)) return name;
   report(fmt::format("\"{}\" must be of 1 to 64 bytes without control characters", key));

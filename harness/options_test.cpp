@@ -2,6 +2,7 @@
 #include "harness/options.hpp"
 
 #include <limits>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -39,7 +40,7 @@ Given parse(std::vector<std::string> args, bool with_words = true) {
 
 std::string refusal(std::vector<std::string> args, bool with_words = true) {
   try {
-    parse(args, with_words);
+    parse(std::move(args), with_words);
   } catch (const BadInput& error) {
     return error.what();
   }

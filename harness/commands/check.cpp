@@ -180,7 +180,7 @@ CaseSource random_source(const Request& request, std::deque<Case>& cases) {
 
 CaseSource until_over(CaseSource source, double seconds) {
   const auto start = std::chrono::steady_clock::now();
-  return [=]() -> std::optional<Selected> {
+  return [start, seconds, source = std::move(source)]() -> std::optional<Selected> {
     const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start;
     return gone.count() >= seconds ? std::nullopt : source();
   };

@@ -13,7 +13,8 @@ std::optional<double> bubble_overhead(std::string_view schedule, std::int64_t p,
   if (schedule == "zb_h1" && m >= p) return others / (3 * work);
   if (schedule == "zb_h2" && m >= 2 * p - 1) return others / (3 * work);
   if (schedule == "zb_v" && m >= 2 * p) return others / (3 * work);
-  if (schedule == "dualpipe") return static_cast<double>(p / 2 - 1) / (3 * work);
+  const std::int64_t pairs = p / 2;
+  if (schedule == "dualpipe") return static_cast<double>(pairs - 1) / (3 * work);
   return std::nullopt;
 }
 

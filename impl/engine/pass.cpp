@@ -6,11 +6,11 @@
 namespace shardproof::engine {
 
 Tensor Pass::activation(std::string name, Dims dims) const {
-  return {queue, {std::move(name), scalar_of(track), std::move(dims), Category::activation}};
+  return {queue, {std::move(name), scalar_of(track), dims, Category::activation}};
 }
 
 Accumulator Pass::sum(std::string name, Dims dims) const {
-  return {queue, {std::move(name), scalar_of(track), std::move(dims), Category::activation}};
+  return {queue, {std::move(name), scalar_of(track), dims, Category::activation}};
 }
 
 dropout::Site Pass::site(workload::DropoutSite which, std::int64_t layer, std::int64_t per_sample) const {

@@ -23,7 +23,7 @@ struct AccumulatorTest : ::testing::Test {
   ImmediateQueue queue{device};
 
   Accumulator make(Dims dims, Dtype dtype = Dtype::fixed) {
-    return {queue, {"gradient", dtype, std::move(dims), Category::gradient}};
+    return {queue, {"gradient", dtype, dims, Category::gradient}};
   }
   /// Adds values[i] to element i under the tight bound, unless another is given. Returns whether there were two lanes.
   bool add(const Accumulator& to, const std::vector<int128>& values, double bound = -1) {

@@ -17,7 +17,7 @@ struct Overflow : ::testing::Test {
   ImmediateQueue queue{device};
 
   Tensor zeros(std::string name, Dims dims, Dtype dtype = Dtype::fixed) {
-    Tensor t(queue, {std::move(name), dtype, std::move(dims), Category::workspace});
+    Tensor t(queue, {std::move(name), dtype, dims, Category::workspace});
     zero(queue, t);
     return t;
   }

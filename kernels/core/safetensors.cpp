@@ -253,7 +253,7 @@ File read(const std::filesystem::path& path) { return Reader(path).read(); }
 template <class T>
 Entry entry(std::string name, Dims dims, const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
-  return {std::move(name), dtype_of<T>(), std::move(dims), {bytes.begin(), bytes.end()}};
+  return {std::move(name), dtype_of<T>(), dims, {bytes.begin(), bytes.end()}};
 }
 
 template <class T>

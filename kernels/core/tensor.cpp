@@ -37,7 +37,7 @@ Storage::~Storage() {
 
 Tensor::Tensor(Queue& queue, TensorSpec spec) : Tensor(queue.device(), std::move(spec)) {}
 
-Tensor::Tensor(Device& device, TensorSpec spec) : dims_(std::move(spec.dims)), elements_(elements_of(dims_)) {
+Tensor::Tensor(Device& device, TensorSpec spec) : dims_(spec.dims), elements_(elements_of(dims_)) {
   const auto bytes = elements_ * static_cast<std::int64_t>(size_of(spec.dtype));
   storage_ =
       std::make_shared<detail::Storage>(device, std::move(spec.name), spec.dtype, bytes, spec.category, spec.space);
@@ -46,7 +46,7 @@ Tensor::Tensor(Device& device, TensorSpec spec) : dims_(std::move(spec.dims)), e
 Tensor Tensor::reshaped(Dims dims) const {
   if (elements_of(dims) != elements_) throw InternalError("reshaped: '" + name() + "' has another number of elements");
   Tensor view = *this;
-  view.dims_ = std::move(dims);
+  view.dims_ = dims;
   return view;
 }
 

@@ -41,7 +41,7 @@ struct TensorTest : ::testing::Test {
   ImmediateQueue queue{device};
 
   Tensor make(Dtype dtype, Dims dims, Space space = Space::device) {
-    return {queue, {"activation", dtype, std::move(dims), Category::activation, space}};
+    return {queue, {"activation", dtype, dims, Category::activation, space}};
   }
 };
 

@@ -42,7 +42,7 @@ class EmbeddingTest : public ::testing::Test {
   Device device;
   ImmediateQueue queue{device};
 
-  Accumulator accumulator(Dims dims) { return {queue, {"sum", dtype_of<S>(), std::move(dims), Category::gradient}}; }
+  Accumulator accumulator(Dims dims) { return {queue, {"sum", dtype_of<S>(), dims, Category::gradient}}; }
 };
 using Scalars = ::testing::Types<Fixed, double, float>;
 TYPED_TEST_SUITE(EmbeddingTest, Scalars);

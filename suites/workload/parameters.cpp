@@ -25,7 +25,7 @@ std::vector<Parameter> parameters(const Workload& workload) {
     const bool matrix = dims.size() == 2;
     const bool decays = used && (w.decay_group == DecayGroup::all || (w.decay_group == DecayGroup::matrices && matrix));
     const bool frozen = std::any_of(w.frozen.begin(), w.frozen.end(), [&](const auto& p) { return matches(p, name); });
-    list.push_back({std::move(name), std::move(dims), decays, !frozen, used});
+    list.push_back({std::move(name), dims, decays, !frozen, used});
   };
   const auto add_norm = [&](const std::string& name) {
     add(name + ".weight", {hidden});

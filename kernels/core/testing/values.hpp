@@ -23,14 +23,14 @@ std::vector<S> random(std::string_view name, std::int64_t n, double low = -1, do
 /// A device tensor with these elements.
 template <class T>
 Tensor put(Queue& queue, std::string name, Dims dims, const std::vector<T>& values) {
-  Tensor tensor(queue, {std::move(name), dtype_of<T>(), std::move(dims), Category::workspace});
+  Tensor tensor(queue, {std::move(name), dtype_of<T>(), dims, Category::workspace});
   upload<T>(queue, tensor, values);
   return tensor;
 }
 /// One without: poison until a kernel writes it.
 template <class T>
 Tensor blank(Queue& queue, std::string name, Dims dims) {
-  return Tensor(queue, {std::move(name), dtype_of<T>(), std::move(dims), Category::workspace});
+  return Tensor(queue, {std::move(name), dtype_of<T>(), dims, Category::workspace});
 }
 
 /// SHA-256 of the elements' bytes: pins the bits of a kernel.
