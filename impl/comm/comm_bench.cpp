@@ -33,7 +33,7 @@ void measure(benchmark::State& state, double factor, F call) {
     ImmediateQueue queue(device);
     auto group = world.all("bench");
     const auto make = [&](std::int64_t elements) {
-      const Tensor tensor(queue, {"t", Dtype::f32, {elements}, Category::workspace});
+      Tensor tensor(queue, {"t", Dtype::f32, {elements}, Category::workspace});
       zero(queue, tensor);
       return tensor;
     };

@@ -22,7 +22,7 @@ void expect_words(const std::string& text, const std::vector<std::string>& words
 }
 
 Tensor numbers(Node& node, std::int64_t n, Dtype dtype = Dtype::f64) {
-  const Tensor t(node.queue, {"t", dtype, {n}, Category::workspace});
+  Tensor t(node.queue, {"t", dtype, {n}, Category::workspace});
   zero(node.queue, t);
   return t;
 }
@@ -59,7 +59,7 @@ TEST(CommMismatch, EveryMemberSaysWhatDiffers) {
     return [=](Node& node, Communicator& group) { group.broadcast(node.queue, numbers(node, 2), root, "p"); };
   };
   expect_mismatch(broadcast(0), broadcast(1), {"from place 1", ": root differ"});
-  const auto scatter = [](std::vector<std::int64_t> counts) {
+  const auto scatter = [](const std::vector<std::int64_t>& counts) {
     return [=](Node& node, Communicator& group) {
       const auto own = counts[static_cast<std::size_t>(group.place())];
       group.reduce_scatter(node.queue, numbers(node, 6), numbers(node, own), counts, Operator::sum, "p");

@@ -42,7 +42,9 @@ TEST(CommOverflow, TheTrueTotalDecides) {
       {{-fixed_limit / 2, -fixed_limit / 2, 1}, true},
       {{-fixed_limit / 2, -fixed_limit / 2, 0}, false},
   };
-  for (const auto& [raws, fits] : cases) {
+  for (const Case& each : cases) {
+    const auto& raws = each.raws;
+    const bool fits = each.fits;
     on_ranks(std::ssize(raws), {}, [&](Node& node) {
       auto group = node.world.all("test");
       // The judged element in every member's part, beside zeros.
@@ -70,7 +72,7 @@ TEST(CommOverflow, AFlagReachesEveryMember) {
     on_ranks(3, {.delays = 1}, [&](Node& node) {
       auto group = node.world.all("test");
       const auto input = [&](std::int64_t n) {
-        const auto t =
+        auto t =
             fixed(node, std::vector<std::int64_t>(static_cast<std::size_t>(n), node.rank == bad ? fixed_invalid : 1));
         node.device.clear_overflow();
         return t;

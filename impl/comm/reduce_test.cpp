@@ -11,7 +11,7 @@
 namespace shardproof::comm {
 namespace {
 
-using testing::expected, testing::for_each_type, testing::same, testing::values;
+using testing::expected, testing::for_each_type, testing::same;
 
 TEST(Reduce, IntoAnyOfItsInputsOrElsewhere) {
   // Sizes around one and two blocks of each element size.

@@ -36,7 +36,7 @@ Tensor AttentionCore::forward(const Pass& pass, const Tensor& q, const Tensor& k
                               step::SavedTensors& saved) const {
   const auto shape = shape_of(pass);
   const auto site = site_of(pass, layer_);
-  const Tensor o = pass.activation("attention_output", q.dims());
+  Tensor o = pass.activation("attention_output", q.dims());
   saved.keep("query", q, Readers::input);
   saved.keep("key", k, Readers::input);
   saved.keep("value", v, Readers::input);

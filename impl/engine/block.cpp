@@ -61,7 +61,7 @@ Tensor key_gradient(const Pass& pass, Accumulator sum, std::string_view purpose)
   add_window(pass.queue, sum, {0, width}, all, {pass.heads.key.begin * w.head_size(), w.kv_hidden()}, pass.rows(),
              width);
   const Tensor total = joined(pass, all, purpose);
-  const Tensor mine = pass.activation(std::string(purpose), sum.dims());
+  Tensor mine = pass.activation(std::string(purpose), sum.dims());
   elementwise::columns(pass.queue, total, pass.heads.key.begin * w.head_size(), mine);
   return mine;
 }
@@ -122,9 +122,9 @@ Tensor Block::forward(const Pass& pass, const Tensor& x, SavedTensors& saved) co
   saved.keep("mlp_up_output", a, Readers::input);
   saved.keep("activation_output", g, Readers::weight);
   mask = Tensor();
-  const Tensor y = add(pass, "block_output", x2,
-                       pass.drop(DropoutSite::mlp_output, layer_,
-                                 down_.forward_joined(pass, "mlp_down_output", g, "mlp_row_output"), mask));
+  Tensor y = add(pass, "block_output", x2,
+                 pass.drop(DropoutSite::mlp_output, layer_,
+                           down_.forward_joined(pass, "mlp_down_output", g, "mlp_row_output"), mask));
   if (mask) saved.keep("mlp_output_mask", mask, Readers::input);
   return y;
 }

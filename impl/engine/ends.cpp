@@ -77,7 +77,7 @@ Tensor Head::backward_input(const Pass& pass, double factor, SavedTensors& saved
   const Accumulator dh_sum = pass.sum("final_norm_output.gradient", {pass.rows(), pass.workload.hidden});
   linear_.backward_input(pass, dz, dh_sum);
   const Tensor dh = joined(pass, dh_sum, "head_input_gradient");
-  const Tensor dx =
+  Tensor dx =
       norm_.backward_input(pass, dh, {saved["final_norm_input"], saved["final_norm_mean"], saved["final_norm_rstd"]});
   saved.release_after(Readers::input);
   saved.keep("logits.gradient", dz, Readers::weight);

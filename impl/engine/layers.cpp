@@ -56,7 +56,7 @@ void Linear::backward_weight(const Pass& pass, const Tensor& dy, const Tensor& x
     pass.tamper.contraction(pass.step, weight_->parameter().name, pass.queue, dy, x, weight_->gradient);
 }
 
-Tensor Norm::forward(const Pass& pass, std::string name, const Tensor& x, Saved& saved) const {
+Tensor Norm::forward(const Pass& pass, const std::string& name, const Tensor& x, Saved& saved) const {
   Tensor y = pass.activation(name + "_output", x.dims());
   saved = {x, pass.activation(name + "_mean", {x.dim(0)}), pass.activation(name + "_rstd", {x.dim(0)})};
   layer_norm::forward(pass.queue, x, weight_->weights(pass.version), bias_->weights(pass.version),

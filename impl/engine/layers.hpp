@@ -48,7 +48,7 @@ class Norm {
   };
   Norm(ParameterSlot& weight, ParameterSlot& bias) : weight_(&weight), bias_(&bias) {}
 
-  Tensor forward(const Pass& pass, std::string name, const Tensor& x, Saved& saved) const;
+  Tensor forward(const Pass& pass, const std::string& name, const Tensor& x, Saved& saved) const;
   Tensor backward_input(const Pass& pass, const Tensor& dy, const Saved& saved) const;
   void backward_weight(const Pass& pass, const Tensor& dy, const Saved& saved) const;
 

@@ -36,7 +36,7 @@ const std::vector<std::string> everything = {"dropout=0.2",
 
 /// Every observable of `steps` steps, so that the first that differs names itself; on ranks, every copy as well.
 void expect_same_bits(const workload::Workload& w, const std::string& strategy, std::int64_t steps,
-                      testing::RunOptions options = {}) {
+                      const testing::RunOptions& options = {}) {
   const workload::Corpus corpus(w);
   const auto oracle = reference::make_oracle(w, Track::exact);
   on_ranks(

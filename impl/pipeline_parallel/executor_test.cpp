@@ -89,7 +89,8 @@ TEST(Executor, EveryMicrobatchPassesEveryStageBothWays) {
       for (const std::int64_t depth : {0, 1}) {
         const auto schedule = plan::schedule_generator(name).generate({.ranks = ranks, .microbatches = 3});
         const auto out = run(schedule, ranks, depth);
-        const double sum = static_cast<double>(ranks * (ranks - 1) / 2);
+        const std::int64_t pairs = ranks * (ranks - 1) / 2;
+        const auto sum = static_cast<double>(pairs);
         auto ends = out.front();
         if (ranks > 1) ends.insert(ends.end(), out.back().begin(), out.back().end());
         std::ranges::sort(ends);

@@ -104,7 +104,7 @@ TEST_F(ScheduleFiles, TheLeastDepthIsFound) {
 TEST_F(ScheduleFiles, AFileIsReadWhenAskedForAndOnceForAllCopies) {
   const ScheduleSource source = "file:" + path();
   EXPECT_TRUE(source.is_file());
-  const ScheduleSource copy = source;
+  const ScheduleSource copy = source;  // NOLINT(performance-unnecessary-copy-initialization): what is tested
   write(textbook);
   EXPECT_EQ(source.file()->stages, 2);
   write("0F0,0B0\n");

@@ -16,7 +16,7 @@ TEST(ScheduleIndex, TheExtentHoldsEveryAction) {
   EXPECT_EQ(extent.microbatches, 8);
   EXPECT_EQ(extent.slices, 4);
   EXPECT_EQ(extent.units(), 3 * 8 * 4);
-  EXPECT_EQ(extent_of({{{{0, forward, 0}, {0, update, 0, 3}}}}).slices, 0) << "an update has none";
+  EXPECT_EQ(extent_of(Schedule{{{{0, forward, 0}, {0, update, 0, 3}}}}).slices, 0) << "an update has none";
   EXPECT_EQ(extent_of(Schedule{}).units(), 0);
 }
 

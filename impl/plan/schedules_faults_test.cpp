@@ -46,7 +46,7 @@ const Planted planted[] = {
     {"early",
      [](Schedule& s) {
        const auto at = first_of(last(s), is_input_backward);
-       const std::string text = "rank 3: " + print(*at) + " comes before " + print(*at, forward);
+       std::string text = "rank 3: " + print(*at) + " comes before " + print(*at, forward);
        std::rotate(last(s).begin(), at, at + 1);
        return text;
      }},
@@ -59,7 +59,7 @@ const Planted planted[] = {
     {"another rank, of dualpipe the mirror",
      [](Schedule& s) {
        const auto at = first_of(last(s), is_weight_backward);
-       const std::string text = "rank 0: " + print(*at) + " belongs on rank 3, where " + print(*at, forward) + " is";
+       std::string text = "rank 0: " + print(*at) + " belongs on rank 3, where " + print(*at, forward) + " is";
        s.ranks.front().push_back(*at);
        last(s).erase(at);
        return text;
@@ -181,7 +181,7 @@ TEST(Schedules, UpdatesThatTheRuleDoesNotGiveAreRejected) {
   EXPECT_EQ(says("pipedream", stale, late),
             "rank 3: 3U1 is not the update that is due: 3U0, after every 1 of the stage's microbatches");
   const auto at_the_end = [](Schedule& s) {
-    std::ranges::stable_partition(last(s), [](const Action& a) { return a.kind != update; });
+    std::stable_partition(last(s).begin(), last(s).end(), [](const Action& a) { return a.kind != update; });
   };
   EXPECT_EQ(says("pipedream", stale, at_the_end), "accepted") << "stashed: the latest, however old";
   EXPECT_EQ(says("pipedream", synced, at_the_end),

@@ -83,8 +83,8 @@ TEST(Schedules, DualPipeHasTheBubbleOfItsTable) {
     for (const std::int64_t m : {2 * p, 2 * p + 2, 5 * p}) {
       const Schedule schedule = of("dualpipe", {p, m});
       const Timeline line = timeline(schedule, {.overlapped = true});
-      const double bubble = static_cast<double>(p / 2 - 1) * (3 + 2 - 3);
-      EXPECT_DOUBLE_EQ(line.makespan, static_cast<double>(3 * m) + bubble) << p << " " << m;
+      const std::int64_t bubble = (p / 2 - 1) * (3 + 2 - 3);
+      EXPECT_DOUBLE_EQ(line.makespan, static_cast<double>(3 * m + bubble)) << p << " " << m;
       EXPECT_DOUBLE_EQ(line.busy, static_cast<double>(3 * m * p));
       EXPECT_LE(timeline(schedule).makespan, line.makespan) << "each on its own is free to go on";
       const auto peaks = peak_in_flight(schedule);

@@ -204,7 +204,8 @@ TEST(Schedules, EveryActionStartsWhenWhatItNeedsIsThere) {
       std::ranges::stable_sort(order, {}, &Next::start);
       std::vector<double> free(schedule.ranks.size()), busy(schedule.ranks.size());
       double longest = 0, last = 0;
-      for (const auto& [start, r, k] : order) {
+      for (const Next& next : order) {
+        const std::size_t r = next.rank, k = next.at;
         const Action& a = schedule.ranks[r][k];
         const Span& span = line.ranks[r][k];
         if (a.kind == update) continue;  // takes no time

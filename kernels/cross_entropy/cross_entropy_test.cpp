@@ -14,8 +14,6 @@
 namespace shardproof {
 namespace {
 
-using testing::bits;
-
 struct Shape {
   std::int64_t n, vocab;
 };

@@ -18,7 +18,7 @@ double peak() {
     Device device({.poison = false});
     ImmediateQueue queue(device);
     const auto matrix = [&](const char* name) {
-      const Tensor tensor(queue, {name, dtype_of<S>(), {n, n}, Category::workspace});
+      Tensor tensor(queue, {name, dtype_of<S>(), {n, n}, Category::workspace});
       zero(queue, tensor);
       return tensor;
     };

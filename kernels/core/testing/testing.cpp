@@ -44,7 +44,7 @@ auto with_type(Dtype dtype, F&& f) {
 }  // namespace
 
 Tensor make(Queue& queue, std::string name, Dims dims, std::span<const double> values, Dtype dtype, Category category) {
-  const Tensor tensor(queue, {std::move(name), dtype, dims, category});
+  Tensor tensor(queue, {std::move(name), dtype, dims, category});
   with_type(dtype, [&]<class T>(T) {
     std::vector<T> elements;
     for (const auto v : values) elements.push_back(from_double<T>(v));
