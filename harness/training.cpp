@@ -56,9 +56,13 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
     const bool first = world.rank() == Rank{0};
     Device device({.rank = world.rank(), .memory_limit_bytes = job.device_memory_bytes, .poison = job.poison});
     const std::unique_ptr<Queue> queue = world.queue(device);
-    const auto batch_of = [&](std::int64_t step) { return workload::batch(job.workload, corpus, step); };
+    const auto batch_of = [&](std::int64_t step) {  // a rank's steps in their order
+      workload::Batch batch = workload::batch(job.workload, corpus, step);
+      if (first) batches.push_back({batch.size(), batch.label_count});
+      return batch;
+    };
     engine::Trainer trainer(*queue, world, job.workload, job.track, plan, job.tamper, batch_of);
-    const bool is_stale = plan.pipeline.is_stale();
+    const bool is_stale = plan.pipeline.is_stale();  // the trainer then has its batches by itself
     // Ranks stop for a step that is observed, which without a flush is not where they would wait for each other.
     const std::int64_t unrecorded = std::max<std::int64_t>(is_stale ? watcher.observed_steps : 0, 1);
     MemoryPeaks peak;
@@ -70,7 +74,8 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
       engine::StepResult result;
       {
         const Recorded recorded(device.spans(), StepSpan{{}, step});
-        batch = batch_of(step);
+        if (!is_stale) batch = batch_of(step);
+        batch.step = step;
         result = trainer.step(batch, [first] {
           if (first) stop_if_interrupted();
         });
@@ -80,12 +85,11 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
       if (first) {
         trained.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
         trained.steps.push_back(result);
-        batches.push_back({batch.size(), batch.label_count});
       }
       if (step <= watcher.observed_steps) {
         const engine::Observation seen = trainer.observe();
         if (first) {
-          watcher.observe(batch, seen);
+          watcher.observe(is_stale ? workload::batch(job.workload, corpus, step) : batch, seen);
           intermission.end(step);
         } else if (others == nullptr) {
           intermission.wait_for(step);

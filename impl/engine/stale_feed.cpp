@@ -5,10 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "impl/plan/checker.hpp"
-#include "impl/plan/schedule_updates.hpp"
-#include "impl/plan/stale_steps.hpp"
-#include "impl/plan/weight_versions.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::engine {
@@ -19,13 +15,9 @@ StaleFeed::StaleFeed(const plan::Plan& plan, std::int64_t pp, std::function<work
     : plan_(plan), pp_(pp), batches_(std::move(batches)) {
   if (plan.pipeline.placement.stages_of(pp).size() != 1)
     throw NotSupported("a schedule without a flush with several stages or none on a rank is not executed");
-  const auto& schedule = plan.pipeline.schedule;
-  const plan::ScheduleIndex index(schedule, plan::extent_of(schedule));
-  const auto rank = static_cast<std::size_t>(pp);
-  by_step_ = plan::actions_by_step(schedule, index, plan.strategy.microbatches).at(rank);
   const std::int64_t stage = plan.pipeline.placement.stages_of(pp).at(0);
-  per_update_ = plan::microbatches_per_update(schedule, index.extent()).at(static_cast<std::size_t>(stage));
-  const auto read = plan::weight_versions(schedule, index).read.at(rank);
+  per_update_ = plan.stale->per_update.at(static_cast<std::size_t>(stage));
+  const auto& read = plan.stale->read.at(static_cast<std::size_t>(pp));
   for (std::size_t at = 0; at < read.size(); ++at) {
     const plan::Action& action = actions()[at];
     if (action.kind == ActionKind::update) continue;
@@ -47,12 +39,16 @@ plan::Range StaleFeed::steps_of_update(std::int64_t microbatch) const {
   return {step_of(first), step_of(first + per_update_ - 1) + 1};
 }
 
-void StaleFeed::drop_batches(const plan::Range& steps) {
-  for (std::int64_t number = steps.begin; number < steps.end; ++number) step(number).batch = {};
+std::span<const plan::Action> StaleFeed::next_actions(std::int64_t step) const {
+  const auto& by_step = plan_.stale->by_step.at(static_cast<std::size_t>(pp_));
+  return std::span(actions()).subspan(at_, by_step.at(static_cast<std::size_t>(step - 1)) - at_);
 }
 
-std::span<const plan::Action> StaleFeed::next_actions(std::int64_t step) const {
-  return std::span(actions()).subspan(at_, by_step_.at(static_cast<std::size_t>(step - 1)) - at_);
+void StaleFeed::done() {
+  const plan::Action& action = actions().at(at_++);
+  if (action.kind != ActionKind::update) return;
+  const plan::Range steps = steps_of_update(action.microbatch);
+  for (std::int64_t number = steps.begin; number < steps.end; ++number) step(number).batch = {};
 }
 
 bool StaleFeed::is_read(std::int64_t version) const {

@@ -21,7 +21,7 @@ class StaleFeed {
  public:
   struct Step {
     std::int64_t number = 0;             ///< from 1
-    workload::Batch batch = {};          ///< dropped once the stage has made its update
+    workload::Batch batch = {};          ///< empty once the stage has made its update
     std::optional<WideTotal> loss = {};  ///< none until the rank has met the step
     std::int64_t labels = 0;
     double factor = 0;  ///< loss scale over labels
@@ -36,14 +36,12 @@ class StaleFeed {
   std::int64_t step_of(std::int64_t microbatch) const { return microbatch / plan_.strategy.microbatches + 1; }
   /// The numbers of the steps that the update behind a microbatch is of.
   plan::Range steps_of_update(std::int64_t microbatch) const;
-  /// Their batches are not needed any more.
-  void drop_batches(const plan::Range& steps);
   /// That the forward of the microbatch reads.
   std::int64_t version(std::int64_t microbatch) const { return read_by_forward_.at(microbatch); }
   /// The next ones, up to the end of a step.
   std::span<const plan::Action> next_actions(std::int64_t step) const;
-  /// The first of them has run.
-  void done() { ++at_; }
+  /// The first of them has run. Behind an update the batches of its steps are dropped.
+  void done();
   /// Whether an action to come reads the version.
   bool is_read(std::int64_t version) const;
   bool has_ended() const { return at_ == actions().size(); }
@@ -56,7 +54,6 @@ class StaleFeed {
   const std::function<workload::Batch(std::int64_t step)> batches_;
   std::map<std::int64_t, std::int64_t> read_by_forward_;  // by microbatch
   std::map<std::int64_t, std::size_t> last_reader_;       // by version: place among the actions
-  std::vector<std::size_t> by_step_;                      // how many actions have run at its end
   std::int64_t per_update_ = 1;                           // microbatches
   std::size_t at_ = 0;
   std::deque<Step> steps_;

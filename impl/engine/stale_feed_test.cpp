@@ -62,9 +62,39 @@ TEST(StaleFeed, ReadsBatchesAheadOnce) {
   EXPECT_EQ(feed.step(2).batch.step, 2);
   EXPECT_EQ(asked, (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(feed.steps_of_update(1), (plan::Range{2, 3}));
-  feed.drop_batches({1, 2});
-  EXPECT_EQ(feed.step(1).batch.size(), 0);
-  EXPECT_GT(feed.step(2).batch.size(), 0);
+}
+
+// Behind its update a step's batch is read by nobody: what is under way is kept, not the whole run.
+TEST(StaleFeed, DropsTheBatchesOfAnUpdateBehindIt) {
+  const std::string strategy = "pp3 schedule=pipedream replicas=2,1,1";
+  const auto w = stale(strategy);
+  const auto plan = plan::make_plan(w, plan::parse_strategy(strategy));
+  const workload::Corpus corpus(w);
+  for (const std::int64_t rank : {0, 1, 2, 3}) {
+    const std::int64_t turn = rank < 2 ? 2 : 1;  // steps of an update
+    StaleFeed feed(plan, rank, [&](std::int64_t step) { return workload::batch(w, corpus, step); });
+    for (std::int64_t step = 1; step <= w.steps; ++step) {
+      feed.step(step);
+      for (std::size_t left = feed.next_actions(step).size(); left > 0; --left) {
+        EXPECT_GT(feed.step(step).batch.size(), 0) << "rank " << rank << " step " << step;
+        feed.done();
+      }
+      for (std::int64_t k = 1; k <= step; ++k)
+        EXPECT_EQ(feed.step(k).batch.size() == 0, k <= step / turn * turn) << "rank " << rank << " step " << step;
+    }
+  }
+}
+
+// The ranks of a run go by one cut of its schedule, which is made with the plan.
+TEST(StaleFeed, GoesByThePlansOrder) {
+  const auto w = stale("pp2 schedule=pipedream");
+  auto plan = plan::make_plan(w, plan::parse_strategy("pp2 schedule=pipedream"));
+  plan.stale->by_step[1].front() = 1;
+  plan.stale->read[1].front() = 7;
+  const StaleFeed feed(plan, 1, {});
+  EXPECT_EQ(feed.next_actions(1).size(), 1u);
+  EXPECT_EQ(feed.version(0), 7);
+  EXPECT_FALSE(plan::make_plan(w, plan::parse_strategy("pp2 schedule=gpipe")).stale);
 }
 
 TEST(StaleFeed, AnUpdateOfRanksThatTakeTurnsIsOfAllTheirSteps) {

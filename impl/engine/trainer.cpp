@@ -269,7 +269,6 @@ void Trainer::Impl::update(std::int64_t stage, std::int64_t microbatch) {
       optimizer.update(queue(), update, slot.parameter(), slot.value, slot.gradient.finish(queue()), slot.state);
     ++slot.version;
   }
-  stale->drop_batches(steps);
   restarts = true;
   for (auto& slot : store.slots()) {
     show(Observed::parameter, slot.parameter().name, slot.value);

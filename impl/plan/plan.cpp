@@ -25,7 +25,9 @@ std::int64_t Pipeline::steps_per_update(std::int64_t stage) const {
 
 Plan make_plan(const workload::Workload& workload, const Strategy& strategy) {
   require_legal(strategy, workload);
-  return {strategy, mesh_of(strategy), layout(workload, strategy), pipeline_of(strategy, workload.steps)};
+  Plan plan{strategy, mesh_of(strategy), layout(workload, strategy), pipeline_of(strategy, workload.steps)};
+  if (plan.pipeline.is_stale()) plan.stale = stale_order(plan.pipeline.schedule, strategy.microbatches);
+  return plan;
 }
 
 std::vector<std::int64_t> Plan::holders(const ParameterLayout& parameter) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "impl/plan/mesh.hpp"
 #include "impl/plan/placement.hpp"
 #include "impl/plan/schedule.hpp"
+#include "impl/plan/stale_steps.hpp"
 #include "impl/plan/strategy.hpp"
 #include "suites/workload/workload.hpp"
 
@@ -34,6 +36,7 @@ struct Plan {
   Mesh mesh;
   Layout layout;
   Pipeline pipeline;
+  std::optional<StaleOrder> stale = {};  ///< of a pipeline that is stale; once, for all its ranks
 
   std::int64_t stages() const { return pipeline.placement.stages(); }
   const std::vector<Action>& actions(std::int64_t pp) const {
@@ -47,7 +50,8 @@ struct Plan {
   bool is_updated(const ParameterLayout& parameter, std::int64_t step) const;
 };
 
-/// Throws NotSupported for a strategy that the table refuses, BadInput for a schedule that the checker does not prove.
+/// Throws NotSupported for a strategy that the table refuses or a schedule that cannot be cut into steps, BadInput for
+/// one that the checker does not prove.
 Plan make_plan(const workload::Workload& workload, const Strategy& strategy);
 
 /// A rank's coordinates.

@@ -108,5 +108,26 @@ TEST(StaleSteps, BackwardsOfAnotherUpdateInTheSameStepAreRefused) {
   EXPECT_THROW(cut(schedule, 2), NotSupported);
 }
 
+// Of a proven schedule: rank 0 goes on to 0B0 once 1F2 has received what it sent, which stands behind 1U1.
+TEST(StaleSteps, UpdatesBeforeTheirStepAreRefused) {
+  Schedule schedule = parse_schedule(
+      "0F0,0F1,0F2,0F3,0F4,0B0,0U0,0B1,0U1,0B2,0U2,0B3,0U3,0B4,0U4\n"
+      "1F0,1B0,1U0,1F1,1B1,1U1,1F2,1B2,1U2,1F3,1B3,1U3,1F4,1B4,1U4\n");
+  schedule.weights = WeightRule::stashed;
+  schedule.send_depth = 2;
+  ASSERT_EQ(findings(schedule, 2, 5), std::vector<std::string>{});
+  try {
+    cut(schedule);
+    ADD_FAILURE() << "it was cut";
+  } catch (const NotSupported& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "schedule: 1U1 would have to run in step 1, for what this step needs of rank 1 stands behind it: it is "
+        "the update of step 2");
+  }
+  schedule.send_depth = 4;
+  EXPECT_EQ(cut(schedule)[1].front(), 3u);
+}
+
 }  // namespace
 }  // namespace shardproof::plan
