@@ -107,7 +107,7 @@ Trained run_case(const TrainingJob& job, bool check, const workload::Corpus& cor
   record.ledgers = trained.ledgers;
   record.forms = trained.forms;
   add_figures(job, trained, record);
-  if (record.contract == "STALE") add_learning_cost(job, corpus, trained, record);
+  if (record.contract == "STALE" && check) add_learning_cost(job, corpus, trained, record);
   add_timing(job, trained, record.environment.cores, record);
   hold_to_forms(record);
   return trained;

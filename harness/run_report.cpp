@@ -176,6 +176,8 @@ std::string report(const Record& record, const workload::Workload& workload, con
   rows.push_back({"verdict", verdict});
   std::string text = trained.steps.empty() ? "" : table(memory(record));
   if (!trained.steps.empty() && record.ranks > 1) text += table(traffic(record));
+    } else if (record.contract == "STALE" && record.judged == "unchecked") {
+      rows.push_back({"staleness", "not compared with the synchronous program, which --no-check does not train"});
   return text + table(rows);
 }
 

@@ -58,8 +58,10 @@ bool parse(std::span<const std::string> args, Request& request) {
   named.declare(options);
   request.folder.declare(options);
   options
-      .flag("--no-check", request.no_check,
-            "Do not judge by the oracle: the record says unchecked, and its verdict is skipped (exit code 0)")
+      .flag(
+          "--no-check", request.no_check,
+          "Do not judge by the oracle: the record says unchecked, and its verdict is skipped (exit code 0); nor train "
+          "the synchronous program, which a stale one is compared with in learning")
       .flag("--poison", request.poison, "Fill fresh and freed memory with poison and scan every kernel's inputs")
       .number(
           "--twin", request.twin_rounds, 1, 1000,

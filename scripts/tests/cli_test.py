@@ -152,6 +152,16 @@ class Runs(Cli):
             self.assertNotIn(self.records(name)[0]["verdict"], ["pass", "skipped"])
             self.expect(PASS, "validate", name)
 
+    def test_a_stale_program_is_compared_with_the_synchronous_one_unless_unchecked(self):
+        stale = ["--strategy", "pp2 schedule=pipedream", "--set", "tied_head=false", "--steps", "6"]
+        text = self.run_tiny(*stale, "--out", "judged").stdout
+        self.assertRegex(text, r"\nstaleness +the synchronous program's mean at equal tokens is \d")
+        self.assertIn("loss_mean_synchronous", self.records("judged")[0]["figures"])
+        text = self.run_tiny(*stale, "--out", "unchecked", "--no-check").stdout
+        self.assertRegex(text, r"\nstaleness +not compared with the synchronous program, which --no-check does not train\n")
+        self.assertNotIn("loss_mean_synchronous", self.records("unchecked")[0]["figures"])
+        self.assertNotIn("staleness", self.run_tiny("--no-check", "--out", "synchronous").stdout)
+
     def test_a_norm_that_is_no_number_has_no_sign(self):
         options = ["--set", "learning_rate=1e30", "--set", "optimizer=sgd", "--no-check", "--out", "out"]
         done = self.run_tiny(*options, code=NON_FINITE, says="training stopped at step")
