@@ -46,8 +46,7 @@ plan::Strategy draw_strategy(Draw& draw, const workload::Workload& w, std::int64
   for (std::size_t k = s.order.size(); k > 1; --k)
     std::swap(s.order[k - 1], s.order[static_cast<std::size_t>(draw.from(0, static_cast<std::int64_t>(k) - 1))]);
   std::vector<std::string_view> schedules;
-  for (const auto* generator : plan::schedules())
-    if (generator->runs) schedules.push_back(generator->name);
+  for (const auto* generator : plan::schedules()) schedules.push_back(generator->name);
   s.schedule = schedules[static_cast<std::size_t>(draw.from(0, std::ssize(schedules) - 1))];
   s.microbatches = draw.one_in(2) ? draw.from(1, 9) : draw.from(1, 3);
   if (draw.one_in(4)) s.chunks = draw.from(1, 4);

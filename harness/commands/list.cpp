@@ -88,7 +88,7 @@ Rows schedules() {
   Rows rows;
   for (const auto* generator : plan::schedules()) {
     const std::string alias = generator->alias.empty() ? "" : fmt::format(" ({})", generator->alias);
-    rows.push_back({fmt::format("  {}{}", generator->name, alias), generator->runs ? "plans and runs" : "plans",
+    rows.push_back({fmt::format("  {}{}", generator->name, alias), std::string(generator->meaning),
                     std::string(generator->paper)});
   }
   return rows;
@@ -138,7 +138,7 @@ ExitCode run(std::span<const std::string> args) {
       {"--suites", "Suites", "Built-in suites of cases", suites},
       {"--tracks", "Tracks", "What carries a run's numbers", tracks},
       {"--strategies", "Strategy keys", "Keys of --strategy", strategies},
-      {"--schedules", "Pipeline schedules", "What `schedule` makes and proves, and which of them a strategy can name",
+      {"--schedules", "Pipeline schedules", "What `schedule` and --strategy can name: what each does, and its paper",
        schedules},
       {"--properties", "Properties of inputs", "How many cases have the properties that reveal known faults",
        properties_of_cases, false, false},

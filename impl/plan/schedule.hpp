@@ -85,7 +85,9 @@ struct ScheduleShape {
 
 /// The technique behind `schedule=NAME`: impl/plan/schedules/NAME.cpp.
 struct ScheduleGenerator {
-  std::string_view name, alias = {}, paper;
+  std::string_view name, alias = {};
+  std::string_view meaning = {};  ///< what it does, in a few words
+  std::string_view paper;
   /// "" for a shape that it can serve; else why not, and the nearest legal values. Of ranks, microbatches, chunks and
   /// slices from 1.
   std::string (*refusal)(const ScheduleShape& shape);
@@ -93,8 +95,6 @@ struct ScheduleGenerator {
   Schedule (*generate)(const ScheduleShape& shape);
   /// Its usual chunks, as zb_v's 2; where more than one may be chosen, the least that makes sense. 0: a file's own.
   std::int64_t chunks = 1;
-  /// Whether impl/pipeline_parallel carries it out.
-  bool runs = false;
   /// Of one that updates without a flush: the sequential program that it is.
   workload::StaleProgram::Rule stale = workload::StaleProgram::Rule::none;
 };

@@ -57,14 +57,6 @@ std::string without_alias(const std::string& schedule) {
   return schedule;
 }
 
-// Of a schedule that exists as a plan alone; "" for any other text.
-std::string only_planned(std::string_view schedule) {
-  for (const ScheduleGenerator* generator : schedules())
-    if (generator->name == schedule)
-      return fmt::format("{} is a plan so far (the command schedule): no strategy carries it out", schedule);
-  return "";
-}
-
 // Reads a value of the table; "" or what it must be.
 struct Read {
   const KeyRow& row;
@@ -84,8 +76,7 @@ struct Read {
     if (value.is_file()) return value.wrong_path();
     const auto names = row.names();
     if (std::ranges::find(names, value.text()) != names.end()) return "";
-    const std::string planned = only_planned(text);
-    return planned.empty() ? unknown(row.name, workload::shortened(text), names) : planned;
+    return unknown(row.name, workload::shortened(text), names);
   }
   std::string operator()(std::optional<double>& value) const {
     double number = 0;

@@ -14,8 +14,7 @@ namespace {
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const ScheduleGenerator* generator : schedules())
-    if (generator->runs) names.emplace_back(generator->name);
+  for (const ScheduleGenerator* generator : schedules()) names.emplace_back(generator->name);
   names.push_back(fmt::format("{}PATH", ScheduleSource::prefix));
   return names;
 }

@@ -89,10 +89,10 @@ Schedule generate(const ScheduleShape& shape) {
 
 extern const ScheduleGenerator dualpipe_technique{
     .name = "dualpipe",
+    .meaning = "microbatches from both ends, a forward beside a backward; two copies of the weights",
     .paper = "DeepSeek-AI 2024, section 3.2.1",
     .refusal = refusal,
     .generate = generate,
-    .runs = true,
 };
 
 }  // namespace shardproof::plan

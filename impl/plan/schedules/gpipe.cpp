@@ -27,10 +27,10 @@ Schedule generate(const ScheduleShape& shape) {
 
 extern const ScheduleGenerator gpipe_technique{
     .name = "gpipe",
+    .meaning = "all forwards, then all backwards",
     .paper = "Huang et al. 2019, section 2.3",
     .refusal = refusal,
     .generate = generate,
-    .runs = true,
 };
 
 }  // namespace shardproof::plan

@@ -61,11 +61,11 @@ Schedule generate(const ScheduleShape& shape) {
 
 extern const ScheduleGenerator interleaved_technique{
     .name = "interleaved",
+    .meaning = "as one_f_one_b, with several stages a rank: less idle time, more messages",
     .paper = "Narayanan et al. 2021, section 2.2.2",
     .refusal = refusal,
     .generate = generate,
     .chunks = 2,
-    .runs = true,
 };
 
 }  // namespace shardproof::plan

@@ -25,10 +25,10 @@ Schedule generate(const ScheduleShape& shape) {
 
 extern const ScheduleGenerator naive_technique{
     .name = "naive",
+    .meaning = "one microbatch at a time",
     .paper = "Huang et al. 2019, figure 2(b): the naive model parallelism that GPipe is set against",
     .refusal = refusal,
     .generate = generate,
-    .runs = true,
 };
 
 }  // namespace shardproof::plan

@@ -37,10 +37,10 @@ Schedule generate(const ScheduleShape& shape) {
 extern const ScheduleGenerator one_f_one_b_technique{
     .name = "one_f_one_b",
     .alias = "1f1b",
+    .meaning = "each backward as early as it can be, so that fewer activations wait",
     .paper = "Narayanan et al. 2021, section 2.2.1 (PipeDream-Flush)",
     .refusal = refusal,
     .generate = generate,
-    .runs = true,
 };
 
 }  // namespace shardproof::plan

@@ -70,9 +70,9 @@ Schedule generate(const ScheduleShape& shape) {
 extern const ScheduleGenerator pipedream_technique{
     .name = "pipedream",
     .paper = "Narayanan et al. 2019, section 3",
+    .meaning = "no flush: an update after each microbatch, by old weights (another program)",
     .refusal = refusal,
     .generate = generate,
-    .runs = true,
     .stale = workload::StaleProgram::Rule::stashed,
 };
 

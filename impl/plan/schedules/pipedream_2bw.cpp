@@ -47,10 +47,10 @@ Schedule generate(const ScheduleShape& shape) {
 
 extern const ScheduleGenerator pipedream_2bw_technique{
     .name = "pipedream_2bw",
+    .meaning = "no flush: an update every few microbatches, two versions of the weights (another program)",
     .paper = "Narayanan et al. 2021b (Memory-Efficient Pipeline-Parallel DNN Training), section 3.1",
     .refusal = refusal,
     .generate = generate,
-    .runs = true,
     .stale = workload::StaleProgram::Rule::double_buffered,
 };
 

@@ -16,10 +16,10 @@ Schedule generate(const ScheduleShape& shape) { return zero_bubble(shape, 2); }
 
 extern const ScheduleGenerator zb_h2_technique{
     .name = "zb_h2",
+    .meaning = "as zb_h1, with more forwards ahead: no gap between a rank's first and last action",
     .paper = "Qi et al. 2024, section 3.2",
     .refusal = refusal,
     .generate = generate,
-    .runs = true,
 };
 
 }  // namespace shardproof::plan

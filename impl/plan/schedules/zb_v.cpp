@@ -70,11 +70,11 @@ Schedule generate(const ScheduleShape& shape) {
 
 extern const ScheduleGenerator zb_v_technique{
     .name = "zb_v",
+    .meaning = "as zb_h2, with two stages a rank in a V: in the memory of 1F1B",
     .paper = "Qi et al. 2024, section 6",
     .refusal = refusal,
     .generate = generate,
     .chunks = 2,
-    .runs = true,
 };
 
 }  // namespace shardproof::plan
