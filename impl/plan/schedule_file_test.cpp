@@ -164,7 +164,7 @@ TEST_F(ScheduleFiles, AStrategyRefusesWhatTheFileIsNotFor) {
             "pp3 microbatches=2");
   EXPECT_EQ(refusal("pp2 schedule=FILE"),
             "schedule=FILE: it is for 2 ranks and 2 microbatches, pp2 microbatches=2; the nearest legal strategy is "
-            "pp2");
+            "pp2 schedule=FILE microbatches=2");
   EXPECT_EQ(refusal("schedule=FILE microbatches=2"),
             "schedule=FILE: it is for 2 ranks and 2 microbatches, pp2 microbatches=2; the nearest legal strategy is "
             "microbatches=2");

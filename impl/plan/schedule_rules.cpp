@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "suites/workload/text.hpp"
+
 namespace shardproof::plan {
 
 std::string unused_shape(const ScheduleShape& shape, const ShapeUse& use, std::int64_t chunks) {
@@ -13,7 +15,8 @@ std::string unused_shape(const ScheduleShape& shape, const ShapeUse& use, std::i
   if (!use.updates && shape.microbatches_per_update != 0)
     return fmt::format("microbatches per update {}: it has no updates but at the end", shape.microbatches_per_update);
   if (!use.replicas && !shape.replicas.empty())
-    return fmt::format("replicas {}: a stage is on one rank but in pipedream", fmt::join(shape.replicas, ","));
+    return fmt::format("{}: a stage is on one rank but in pipedream",
+                       workload::shortened(fmt::format("replicas {}", fmt::join(shape.replicas, ","))));
   if (!use.replicas && shape.vertical_sync) return "vertical sync on: it is of pipedream alone, off";
   return "";
 }

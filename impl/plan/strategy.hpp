@@ -74,7 +74,7 @@ struct Refusal {
 std::vector<Refusal> refusals(const Strategy& strategy, const workload::Workload& workload,
                               std::optional<std::int64_t> ranks = {});
 /// The strategy itself where it is legal; else one without its refusals: the fewest axes changed, then by the least
-/// factor, and keys without effect at their default.
+/// factor, keys without effect at their default, and the schedule kept where other microbatches (or clip=off) do.
 Strategy nearest_legal(const Strategy& strategy, const workload::Workload& workload,
                        std::optional<std::int64_t> ranks = {});
 /// Throws NotSupported with every reason, one a line, and the nearest legal strategy.

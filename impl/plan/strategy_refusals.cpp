@@ -9,6 +9,7 @@
 
 #include "impl/plan/strategy_table.hpp"
 #include "kernels/core/errors.hpp"
+#include "suites/workload/text.hpp"
 
 namespace shardproof::plan {
 namespace {
@@ -16,12 +17,18 @@ namespace {
 using workload::Workload;
 using Ranks = std::optional<std::int64_t>;
 
+/// A list, which may be of any length, is cut.
+std::string quoted(const KeyRow& row, const Strategy& s) {
+  const bool is_list = std::holds_alternative<std::vector<std::int64_t> Strategy::*>(row.member);
+  return is_list ? workload::shortened(written(row, s)) : written(row, s);
+}
+
 /// What makes the number of ranks.
 std::string axes_of(const Strategy& s) {
   std::string text;
   for (const KeyRow& row : strategy_table()) {
     if ((row.is_axis || row.name == "replicas") && !is_standard(row, s))
-      text += fmt::format("{}{}", text.empty() ? "" : " ", written(row, s));
+      text += fmt::format("{}{}", text.empty() ? "" : " ", quoted(row, s));
   }
   return text.empty() ? "dp1" : text;
 }
@@ -37,9 +44,9 @@ std::string reason(const KeyRow& row, const Strategy& s, const Workload* workloa
   if (is_standard(row, s)) return "";
   if (row.no_effect != nullptr)
     if (const auto where = row.no_effect(s); !where.empty())
-      return fmt::format("{} has no effect {}", written(row, s), where);
+      return fmt::format("{} has no effect {}", quoted(row, s), where);
   if (row.refused != nullptr && workload != nullptr)
-    if (const auto why = row.refused(s, *workload); !why.empty()) return fmt::format("{}: {}", written(row, s), why);
+    if (const auto why = row.refused(s, *workload); !why.empty()) return fmt::format("{}: {}", quoted(row, s), why);
   return "";
 }
 
@@ -78,6 +85,27 @@ Strategy with_ranks(const Strategy& s, std::int64_t ranks, const KeyRow* free) {
   return best;
 }
 
+/// The same schedule with another number of microbatches, or without clipping where it has no flush; none where it
+/// cannot serve either way.
+std::optional<Strategy> with_its_schedule(const Strategy& s, const Workload& workload) {
+  std::vector<std::int64_t> microbatches = {s.microbatches + 1, s.pp, 2 * s.pp};  // as its rule says, the least first
+  if (const auto file = s.schedule.file()) microbatches.push_back(file->microbatches);
+  std::erase_if(microbatches, [&](std::int64_t m) { return m <= s.microbatches; });
+  std::ranges::sort(microbatches);
+  microbatches.insert(microbatches.begin(), s.microbatches);
+  microbatches.push_back(1);
+  for (const std::optional<double> clip : {s.clip, std::optional(0.0)})
+    for (const std::int64_t m : microbatches) {
+      Strategy other = s;
+      other.clip = clip, other.microbatches = m;
+      if (std::ranges::all_of(strategy_table(), [&](const KeyRow& row) {
+            return (row.name != "schedule" && row.name != "microbatches") || reason(row, other, &workload).empty();
+          }))
+        return other;
+    }
+  return std::nullopt;
+}
+
 Strategy nearest(Strategy s, const Workload* workload, Ranks ranks, const KeyRow* free = nullptr) {
   if (ranks) require_count(*ranks);
   // A key at its default may make another one illegal: layers that kept a shared block on one stage.
@@ -86,7 +114,11 @@ Strategy nearest(Strategy s, const Workload* workload, Ranks ranks, const KeyRow
     if (changes) s = with_ranks(s, *ranks, free);
     for (const KeyRow& row : strategy_table()) {
       if (reason(row, s, workload).empty()) continue;
-      set_standard(row, s);
+      const auto other = row.name == "schedule" && workload != nullptr ? with_its_schedule(s, *workload) : std::nullopt;
+      if (other)
+        s = *other;
+      else
+        set_standard(row, s);
       changes = true;
     }
   }

@@ -36,6 +36,68 @@ TEST(StrategyRefusals, AShapeThatTheScheduleCannotServe) {
   EXPECT_EQ(refusal("pp2 schedule=interleaved chunks=3 layers=0,1,0,0,1,0", {"layers=2"}), "legal");
 }
 
+// Who names a schedule wants that one: its microbatches change before it does.
+TEST(StrategyRefusals, TheNearestKeepsTheScheduleWhereOtherMicrobatchesDo) {
+  const std::string nearest = "; the nearest legal strategy is ";
+  for (const auto& [microbatches, legal] : {std::pair(1, 8), {3, 8}, {8, 8}, {11, 12}, {12, 12}}) {
+    const auto s = parse_strategy("pp4 schedule=dualpipe microbatches=" + std::to_string(microbatches));
+    EXPECT_EQ(print(nearest_legal(s, workload::load("tiny"))),
+              "pp4 schedule=dualpipe microbatches=" + std::to_string(legal));
+  }
+  EXPECT_EQ(refusal("pp4 schedule=dualpipe"),
+            "schedule=dualpipe: microbatches 1: it needs an even number of at least two a rank, as 8" + nearest +
+                "pp4 schedule=dualpipe microbatches=8");
+  EXPECT_EQ(refusal("pp3 schedule=pipedream_2bw", {"tied_head=false"}),
+            "schedule=pipedream_2bw: microbatches per update 1: at least one a rank, 3" + nearest +
+                "pp3 schedule=pipedream_2bw microbatches=3");
+  EXPECT_EQ(refusal("pp2 schedule=pipedream microbatches=4", {"tied_head=false", "clip=1"}),
+            "schedule=pipedream: clip is 1, and no stage has the whole gradient when it updates (legal: clip=off); "
+            "microbatches is 4, and each batch is one minibatch (legal: microbatches=1)" +
+                nearest + "pp2 schedule=pipedream clip=off");
+}
+
+// Each names the field, its value and what is legal; no microbatches help.
+TEST(StrategyRefusals, WhatStagesThatUpdateByThemselvesCannotShare) {
+  EXPECT_EQ(refusal("pp2 schedule=pipedream", {"tied_head=true"}),
+            "schedule=pipedream: tied_head is true, one weight of the first and the last stage, which update by "
+            "themselves (legal: --set tied_head=false); the nearest legal strategy is pp2");
+  EXPECT_EQ(refusal("pp2 schedule=pipedream_2bw microbatches=2", {"tied_head=false", "layers=4", "shared_block=0,2"}),
+            "schedule=pipedream_2bw: shared_block is 0,2, one block of two stages, which update by themselves (legal: "
+            "layers that put both on one stage, or --set shared_block=); the nearest legal strategy is pp2 "
+            "microbatches=2");
+}
+
+TEST(StrategyRefusals, APipelineOfMoreRanksThanCanBePlanned) {
+  EXPECT_EQ(refusal("pp131072"), "legal");
+  EXPECT_EQ(refusal("pp131073"), "pp131073: a pipeline is of at most 131072 ranks; the nearest legal strategy is dp1");
+  EXPECT_EQ(refusal("pp2147483648 schedule=pipedream", {"tied_head=false"}),
+            "pp2147483648: a pipeline is of at most 131072 ranks; the nearest legal strategy is dp1");
+  EXPECT_EQ(refusal("pp2 schedule=interleaved chunks=131072"), "legal");
+  EXPECT_EQ(refusal("pp2 schedule=interleaved chunks=131073"),
+            "chunks=131073: stages, ranks x chunks, must be at most 262144; the nearest legal strategy is pp2 "
+            "schedule=interleaved");
+  EXPECT_EQ(refusal("schedule=pipedream replicas=131073", {"tied_head=false"}),
+            "replicas=131073: they are 131073 ranks, a pipeline is of at most 131072; the nearest legal strategy is "
+            "dp1");
+}
+
+TEST(StrategyRefusals, ALongListIsQuotedInShort) {
+  std::string list = "1";
+  for (int k = 1; k < 1000; ++k) list += ",1";
+  const std::string quoted = "replicas=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,...";
+  EXPECT_EQ(refusal("pp2 schedule=pipedream replicas=" + list, {"tied_head=false"}),
+            quoted + ": it has 1000 stages, pp2 has 2; the nearest legal strategy is pp2 schedule=pipedream");
+  EXPECT_EQ(refusal("pp2 schedule=gpipe replicas=" + list),
+            quoted + " has no effect without schedule=pipedream; the nearest legal strategy is pp2 schedule=gpipe");
+  EXPECT_EQ(refusal("pp1000 schedule=pipedream replicas=" + list + "2", {"tied_head=false"}, 7).substr(0, 80),
+            ("pp1000 " + quoted + " is 1011 ranks, there are 7").substr(0, 80));
+  const std::vector<std::int64_t> many(1000, 1);
+  EXPECT_EQ(schedule_generator("pipedream").refusal({.ranks = 5, .replicas = many}),
+            "replicas 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,...: they are more than the 5 ranks");
+  EXPECT_EQ(schedule_generator("gpipe").refusal({.ranks = 5, .replicas = many}),
+            "replicas 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,...: a stage is on one rank but in pipedream");
+}
+
 // What refuses one key must not hide that another one is illegal too.
 TEST(StrategyRefusals, TheNearestLegalStrategyIsLegal) {
   for (const bool tied : {true, false}) {

@@ -47,6 +47,8 @@ std::string_view without_order(const Strategy& s) {
   return (s.dp > 1) + (s.pipeline_ranks() > 1) + (s.tp > 1) < 2 ? "where fewer than two axes are above 1" : "";
 }
 
+// A schedule is made and proven whole, which for so many takes seconds and some hundred megabytes.
+constexpr std::int64_t most_pipeline_ranks = std::int64_t{1} << 17, most_stages = std::int64_t{1} << 18;
 // Per rank a schedule has an action or two for each.
 constexpr std::int64_t most_microbatches = std::int64_t{1} << 22;
 
@@ -55,30 +57,48 @@ bool is_stale(const Strategy& s) { return schedule_generator(s.schedule).stale !
 /// Of a schedule whose stages update by themselves, what needs all of them at once.
 std::string wrong_stale(const Strategy& s, const workload::Workload& given) {
   const workload::Workload w = with_program_keys(given, s);
-  if (w.clip > 0) return fmt::format("clip {}: no stage has the whole gradient when it updates, clip=off", w.clip);
+  std::vector<std::string> wrong;
+  if (w.clip > 0)
+    wrong.push_back(
+        fmt::format("clip is {}, and no stage has the whole gradient when it updates (legal: clip=off)", w.clip));
   if (w.tied_head && w.stale.stage_layers.size() > 1)
-    return "tied_head: the first and the last stage update by themselves, tied_head=false";
+    wrong.push_back(
+        "tied_head is true, one weight of the first and the last stage, which update by themselves (legal: --set "
+        "tied_head=false)");
   if (!w.shared_block.empty()) {
     std::int64_t end = 0;
     for (const auto layers : w.stale.stage_layers) {
       end += layers;
-      if ((w.shared_block[0] < end) != (w.shared_block[1] < end))
-        return fmt::format("shared_block {},{}: two stages update by themselves", w.shared_block[0], w.shared_block[1]);
+      if ((w.shared_block[0] < end) != (w.shared_block[1] < end)) {
+        wrong.push_back(
+            fmt::format("shared_block is {},{}, one block of two stages, which update by themselves (legal: layers "
+                        "that put both on "
+                        "one stage, or --set shared_block=)",
+                        w.shared_block[0], w.shared_block[1]));
+        break;
+      }
     }
   }
   if (s.schedule == "pipedream" && s.microbatches > 1)
-    return fmt::format("microbatches {}: each batch is one minibatch, microbatches=1", s.microbatches);
+    wrong.push_back(
+        fmt::format("microbatches is {}, and each batch is one minibatch (legal: microbatches=1)", s.microbatches));
   if (w.steps > most_microbatches / s.pp / s.microbatches)
-    return fmt::format("steps {}: stages x microbatches x steps must be at most {}", w.steps, most_microbatches);
-  return "";
+    wrong.push_back(
+        fmt::format("steps {}: stages x microbatches x steps must be at most {}", w.steps, most_microbatches));
+  return workload::joined(wrong, "; ");
 }
 
 std::string_view without_versions(const Strategy& s) {
   return s.schedule == "pipedream" ? "" : "without schedule=pipedream";
 }
 
-/// As if chunks and replicas were the schedule's own: those are refused by themselves.
+std::string too_many_ranks(const Strategy& s, const workload::Workload&) {
+  return s.pp > most_pipeline_ranks ? fmt::format("a pipeline is of at most {} ranks", most_pipeline_ranks) : "";
+}
+
+/// As if ranks, chunks and replicas were the schedule's own: those are refused by themselves.
 std::string wrong_shape(const Strategy& s, const workload::Workload& w) {
+  if (s.pp > most_pipeline_ranks) return "";
   if (is_stale(s))
     if (auto why = wrong_stale(s, w); !why.empty()) return why;
   Strategy own = s;
@@ -88,12 +108,17 @@ std::string wrong_shape(const Strategy& s, const workload::Workload& w) {
 
 std::string wrong_chunks(const Strategy& s, const workload::Workload& w) {
   if (!wrong_shape(s, w).empty()) return "";
-  const std::string why = schedule_generator(s.schedule).refusal(schedule_shape(s));
+  const ScheduleShape shape = schedule_shape(s);
+  if (s.pp <= most_pipeline_ranks && shape.chunks > most_stages / s.pp)
+    return fmt::format("stages, ranks x chunks, must be at most {}", most_stages);
+  const std::string why = schedule_generator(s.schedule).refusal(shape);
   return why.empty() ? "" : fmt::format("schedule={}: {}", s.schedule.text(), why);
 }
 
 std::string wrong_replicas(const Strategy& s, const workload::Workload& w) {
-  const std::int64_t given = std::ssize(s.replicas);
+  const std::int64_t given = std::ssize(s.replicas), ranks = s.pipeline_ranks();
+  if (ranks > most_pipeline_ranks)
+    return fmt::format("they are {} ranks, a pipeline is of at most {}", ranks, most_pipeline_ranks);
   if (given != s.pp) return fmt::format("it has {} stage{}, pp{} has {}", given, given == 1 ? "" : "s", s.pp, s.pp);
   for (std::size_t stage = 0; stage < s.replicas.size(); ++stage)
     if (const std::int64_t r = s.replicas[stage]; w.steps % r != 0)
@@ -135,7 +160,12 @@ constexpr KeyRow table[] = {
      .kind = layout,
      .meaning = "ranks that see different samples; dp*, pp* or tp* takes what the others leave of the ranks",
      .is_axis = true},
-    {.name = "pp", .member = &S::pp, .kind = layout, .meaning = "ranks that hold different layers", .is_axis = true},
+    {.name = "pp",
+     .member = &S::pp,
+     .kind = layout,
+     .meaning = "ranks that hold different layers",
+     .is_axis = true,
+     .refused = too_many_ranks},
     {.name = "tp",
      .member = &S::tp,
      .kind = layout,

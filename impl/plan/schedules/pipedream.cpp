@@ -6,6 +6,7 @@
 
 #include "impl/plan/schedule.hpp"
 #include "impl/plan/schedule_rules.hpp"
+#include "suites/workload/text.hpp"
 
 namespace shardproof::plan {
 namespace {
@@ -19,7 +20,7 @@ using enum ActionKind;
 std::string refusal(const ScheduleShape& shape) {
   if (auto why = unused_shape(shape, {.replicas = true}); !why.empty()) return why;
   if (shape.replicas.empty()) return "";
-  const std::string replicas = fmt::format("replicas {}", fmt::join(shape.replicas, ","));
+  const std::string replicas = workload::shortened(fmt::format("replicas {}", fmt::join(shape.replicas, ",")));
   std::int64_t left = shape.ranks;
   for (const std::int64_t r : shape.replicas) {
     if (r < 1) return fmt::format("{}: a stage is on at least 1 rank, not {}", replicas, r);
@@ -69,8 +70,8 @@ Schedule generate(const ScheduleShape& shape) {
 
 extern const ScheduleGenerator pipedream_technique{
     .name = "pipedream",
-    .paper = "Narayanan et al. 2019, section 3",
     .meaning = "no flush: an update after each microbatch, by old weights (another program)",
+    .paper = "Narayanan et al. 2019, section 3",
     .refusal = refusal,
     .generate = generate,
     .stale = workload::StaleProgram::Rule::stashed,
