@@ -12,6 +12,7 @@
 #include "harness/held.hpp"
 #include "harness/options.hpp"
 #include "harness/text.hpp"
+#include "impl/plan/layout.hpp"
 
 namespace shardproof::harness {
 namespace {
@@ -148,6 +149,15 @@ std::string mfu_warning(const Record& record) {
       1e-9 * figure_of(record, "peak_flops_per_second"));
 }
 
+std::string stages_warning(const workload::Workload& workload, const plan::Strategy& strategy) {
+  if (!strategy.layers.empty()) return "";
+  const auto stages = plan::stage_layers(workload, strategy);
+  const auto empty = std::ranges::count_if(stages, [](const plan::Range& layers) { return layers.size() == 0; });
+  if (empty == 0) return "";
+  return fmt::format("{} of the {} stages of {} {} no layer, for {} has {}", empty, stages.size(),
+                     plan::print(strategy), empty == 1 ? "has" : "have", workload.name, workload.layers);
+}
+
 std::string digest_text(const std::string& digest, std::int64_t steps) {
   return digest + (steps == 1 ? " (step 1)" : fmt::format(" (steps 1 to {})", steps));
 }
@@ -166,6 +176,8 @@ std::string report(const Record& record, const workload::Workload& workload, con
       rows.push_back(
           {"staleness", fmt::format("the synchronous program's mean at equal tokens is {:.4f}, {} {:.0f} tokens", mean,
                                     when, figure_of(record, "tokens_trained"))});
+    } else if (record.contract == "STALE" && record.judged == "unchecked") {
+      rows.push_back({"staleness", "not compared with the synchronous program, which --no-check does not train"});
     }
   }
   if (!record.digest.empty()) rows.push_back({"digest", digest_text(record.digest, record.digest_steps)});
@@ -176,8 +188,6 @@ std::string report(const Record& record, const workload::Workload& workload, con
   rows.push_back({"verdict", verdict});
   std::string text = trained.steps.empty() ? "" : table(memory(record));
   if (!trained.steps.empty() && record.ranks > 1) text += table(traffic(record));
-    } else if (record.contract == "STALE" && record.judged == "unchecked") {
-      rows.push_back({"staleness", "not compared with the synchronous program, which --no-check does not train"});
   return text + table(rows);
 }
 

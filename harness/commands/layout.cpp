@@ -11,6 +11,7 @@
 #include "harness/command.hpp"
 #include "harness/options.hpp"
 #include "harness/parse_file.hpp"
+#include "harness/run_report.hpp"
 #include "harness/text.hpp"
 #include "impl/plan/plan.hpp"
 #include "impl/plan/strategy_table.hpp"
@@ -132,6 +133,8 @@ ExitCode run(std::span<const std::string> args) {
   plan::require_legal(strategy, w, ranks);
   const plan::Layout layout = plan::layout(w, strategy);
   if (!file.empty()) return compare(file, layout);
+  if (const std::string warning = stages_warning(w, strategy); !warning.empty())
+    say(stderr, printable(fmt::format("shardproof: warning: {}\n", warning)));
   fmt::print("# {} on {}: mesh pp{} dp{} tp{}\n{}{}", w.name, plan::print(strategy), strategy.pipeline_ranks(),
              strategy.dp, strategy.tp, legend(strategy, w.steps), plan::print(layout));
   return ExitCode::pass;

@@ -139,6 +139,11 @@ void add_twin(const TrainingJob& job, std::int64_t rounds, const workload::Corpu
   record.figures.emplace_back("twin_efficiency_high", interval.high);
 }
 
+void warn_of_stages(const RunCase& one) {
+  if (const std::string warning = one.job ? stages_warning(one.job->workload, one.job->strategy) : ""; !warning.empty())
+    say(stderr, printable(fmt::format("shardproof: warning: {}\n", warning)));
+}
+
 /// A case that has run, or was refused.
 struct Measured {
   Record record;
@@ -280,6 +285,7 @@ ExitCode work(const Request& request, const Environment& here, std::span<const s
       codes.push_back(ExitCode::inconclusive);
       break;
     }
+    warn_of_stages(request.cases[k]);
     const std::string prefix = request.alone() ? "" : fmt::format("[{}/{}] ", k + 1, all);
     Measured measured = measure(request, request.cases[k], here, progress, prefix);
     Record& record = measured.record;
@@ -313,6 +319,7 @@ ExitCode run(std::span<const std::string> args) {
   Request request;
   if (!parse(args, request)) return ExitCode::pass;
   if (request.dry_run) {
+    for (const RunCase& one : request.cases) warn_of_stages(one);
     say(stdout, printable(dry_run(request.cases, environment().memory_bytes)));
     return std::ferror(stdout) ? ExitCode::write_failed : ExitCode::pass;
   }
