@@ -110,10 +110,22 @@ constexpr ScheduleForm forms[] = {
 constexpr std::array<std::string_view, 7> quantities = {"bubble_fraction", "bubble_overhead",  "bubble_of_span",
                                                         "bubble_time",     "span_bubble_time", "activations",
                                                         "weight_versions"};
+// In their order.
+constexpr std::array<std::string_view, 7> meanings = {
+    "bubble fraction: idle time of all ranks' time",
+    "bubble overhead: idle over busy time",
+    "bubble of the longest span, first start to last end of a rank",
+    "bubble time: makespan less a rank's mean busy time",
+    "bubble time of the longest span",
+    "activations: the most that a rank holds, in microbatches of a stage",
+    "weight versions: the most of a stage's that a rank keeps"};
 
 }  // namespace
 
 std::span<const std::string_view> schedule_quantities() { return quantities; }
+std::string_view meaning_of(std::string_view quantity) {
+  return meanings.at(static_cast<std::size_t>(std::ranges::find(quantities, quantity) - quantities.begin()));
+}
 std::span<const ScheduleForm> schedule_forms() { return forms; }
 
 const ScheduleForm* schedule_form(std::string_view schedule, std::string_view quantity) {

@@ -17,6 +17,8 @@ namespace shardproof::harness {
 /// - activations: the most that the rank holds at once, in microbatches of a stage
 /// - weight_versions: the most that the rank keeps at once
 std::span<const std::string_view> schedule_quantities();
+/// For people: "bubble overhead: idle over busy time".
+std::string_view meaning_of(std::string_view quantity);
 
 /// Where and when a quantity is taken.
 struct ScheduleCase {

@@ -148,10 +148,14 @@ PaperReport paper_report(std::span<const PaperCell> cells) {
                     fmt::format("{:.2g}", cell.tolerance), cell.agrees() ? "" : "APART", cell.quantity, cell.schedule,
                     cell.where});
   }
-  return {
-      fmt::format("{}\n{} cells, {} apart: {} of numbers that a paper prints, {} of a paper's formula evaluated here\n",
-                  table(rows), cells.size(), apart, published, cells.size() - published),
-      !cells.empty() && apart == 0};
+  std::vector<std::vector<std::string>> meanings;
+  for (const std::string_view quantity : schedule_quantities())
+    if (std::ranges::any_of(cells, [&](const PaperCell& cell) { return cell.quantity.starts_with(quantity); }))
+      meanings.push_back({std::string(quantity), std::string(meaning_of(quantity))});
+  return {fmt::format(
+              "{}\n{}\n{} cells, {} apart: {} of numbers that a paper prints, {} of a paper's formula evaluated here\n",
+              table(rows), table(meanings), cells.size(), apart, published, cells.size() - published),
+          !cells.empty() && apart == 0};
 }
 
 }  // namespace shardproof::harness

@@ -69,21 +69,16 @@ class Paper {
 };
 
 std::string of_all_ranks(const NamedSchedule& named, const plan::Timeline& line, const Paper& paper) {
-  constexpr std::pair<std::string_view, std::string_view> meanings[] = {
-      {"bubble_fraction", "bubble fraction: idle time of all ranks' time"},
-      {"bubble_overhead", "bubble overhead: idle over busy time"},
-      {"bubble_of_span", "bubble of the longest span, first start to last end of a rank"},
-      {"bubble_time", "bubble time: makespan less a rank's mean busy time"},
-      {"span_bubble_time", "bubble time of the longest span"},
-  };
   std::vector<std::vector<std::string>> rows = {{"", "here", "paper", "by its formula"}};
   rows.push_back({"makespan", fmt::format("{:.6g}", line.makespan), "", ""});
-  for (const auto& [quantity, meaning] : meanings) {
+  for (const std::string_view quantity : schedule_quantities()) {
+    if (quantity.find("bubble") == quantity.npos) continue;
     // Rounding must not make a bubble of nothing: a makespan is known to far less than 1e-12 of it.
     const double here = measured(quantity, named.schedule, line, {});
     const std::string said = paper.value(quantity);
-    rows.push_back({std::string(meaning), fmt::format("{:.6g}", std::abs(here) <= 1e-12 * line.makespan ? 0 : here),
-                    said, said.empty() ? "" : paper.source(quantity)});
+    rows.push_back({std::string(meaning_of(quantity)),
+                    fmt::format("{:.6g}", std::abs(here) <= 1e-12 * line.makespan ? 0 : here), said,
+                    said.empty() ? "" : paper.source(quantity)});
   }
   return table(rows);
 }
