@@ -41,7 +41,8 @@ std::string fault(const plan::ScheduleGenerator& generator, const plan::Schedule
 void visit(const plan::ScheduleGenerator& generator, const plan::ScheduleShape& shape, ScheduleGrid& grid) {
   const std::string name(generator.name);
   if (const std::string why = generator.refusal(shape); !why.empty()) {
-    ++grid.refused[fmt::format("{}: {}", name, why.substr(0, why.find(' ')))];
+    ScheduleGrid::Refusals& refusals = grid.refused[{name, why.substr(0, why.find(' '))}];
+    if (refusals.shapes++ == 0) refusals.why = why;
   } else if (const std::string found = fault(generator, shape); !found.empty()) {
     grid.failures.push_back(fmt::format("{} {} {}", name, text_of(shape), found));
   } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -12,8 +13,17 @@
 namespace shardproof::harness {
 
 struct ScheduleGrid {
-  std::map<std::string, std::int64_t> proven;   ///< by schedule
-  std::map<std::string, std::int64_t> refused;  ///< by schedule and the first word of why: "zb_h1: slices"
+  struct Refused {
+    std::string schedule, field;  ///< field: of the shape, the first word of why: "slices"
+    auto operator<=>(const Refused&) const = default;
+  };
+  struct Refusals {
+    std::int64_t shapes = 0;
+    std::string why = {};  ///< of the first of them
+    bool operator==(const Refusals&) const = default;
+  };
+  std::map<std::string, std::int64_t> proven;  ///< by schedule
+  std::map<Refused, Refusals> refused;
   /// Schedules that the checker does not prove, and those of which it has proven no shape.
   std::vector<std::string> failures;
 };

@@ -34,7 +34,9 @@ TEST(ScheduleGrid, CountsWhatIsProvenAndRefused) {
   const ScheduleGrid grid = grid_of(right);
   EXPECT_EQ(grid.proven, (Counts{{"planted", 1}}));
   // Of 80 shapes (sum over 8 ranks of 2 p + 1) 9 are of chunks and slices and 7 special, 3 on one rank.
-  EXPECT_EQ(grid.refused, (Counts{{"planted: shape", 80 * 16 - 4 * 3 - 1}}));
+  const std::map<ScheduleGrid::Refused, ScheduleGrid::Refusals> refused = {
+      {{"planted", "shape"}, {80 * 16 - 4 * 3 - 1, "shape other than one"}}};
+  EXPECT_EQ(grid.refused, refused);
   EXPECT_EQ(grid.failures, Failures());
 }
 

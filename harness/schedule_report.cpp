@@ -14,17 +14,10 @@
 #include "impl/plan/checker.hpp"
 #include "impl/plan/placement.hpp"
 #include "impl/plan/weight_versions.hpp"
+#include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
 namespace {
-
-std::string size_of(const NamedSchedule& named) {
-  std::string text = fmt::format("{}, {}, {} microbatch{}", counted(named.schedule.ranks.size(), "rank"),
-                                 counted(named.extent.stages, "stage"), named.extent.microbatches,
-                                 named.extent.microbatches == 1 ? "" : "es");
-  if (named.extent.slices != 0) text += fmt::format(", {}", counted(named.extent.slices, "slice"));
-  return text;
-}
 
 std::vector<std::int64_t> versions_of(const NamedSchedule& named) {
   return plan::weight_versions(named.schedule, plan::ScheduleIndex(named.schedule, named.extent)).most_kept;
@@ -107,6 +100,24 @@ std::string of_each_rank(const NamedSchedule& named, const plan::Timeline& line,
 }
 
 }  // namespace
+
+std::string size_of(const NamedSchedule& named) {
+  std::string text = fmt::format("{}, {}, {} microbatch{}", counted(named.schedule.ranks.size(), "rank"),
+                                 counted(named.extent.stages, "stage"), named.extent.microbatches,
+                                 named.extent.microbatches == 1 ? "" : "es");
+  if (named.extent.slices != 0) text += fmt::format(", {}", counted(named.extent.slices, "slice"));
+  return text;
+}
+
+plan::Timeline timeline_of(const NamedSchedule& named, const plan::ActionCosts& costs) {
+  if (!costs.overlapped) return plan::timeline(named.schedule, costs);
+  try {
+    return plan::timeline(named.schedule, costs);
+  } catch (const BadInput&) {  // a proven schedule can always run where each action is its own
+    throw BadInput(
+        fmt::format("--overlapped does not go with {}: its blocks of F and B wait for each other", named.title));
+  }
+}
 
 std::string proof_report(const NamedSchedule& named) {
   return fmt::format(

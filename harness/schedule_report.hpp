@@ -8,6 +8,12 @@
 
 namespace shardproof::harness {
 
+/// "4 ranks, 8 stages, 8 microbatches"
+std::string size_of(const NamedSchedule& named);
+
+/// Throws BadInput where blocks of F and B wait for each other.
+plan::Timeline timeline_of(const NamedSchedule& named, const plan::ActionCosts& costs);
+
 /// Of a schedule that is proven: what it takes beside time.
 std::string proof_report(const NamedSchedule& named);
 

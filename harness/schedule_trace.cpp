@@ -45,6 +45,7 @@ std::string schedule_trace(const plan::Schedule& schedule, const plan::Timeline&
       {"title", printable(title)},
       {"costs",
        {{"F", costs.forward}, {"I", costs.backward_input}, {"W", costs.backward_weight}, {"message", costs.message}}},
+      {"overlapped", costs.overlapped},
       {"makespan", timeline.makespan},
       {"bubble_fraction", timeline.bubble_fraction()}};
   return fmt::format(R"({{"displayTimeUnit":"ms","otherData":{},"traceEvents":[{})", about.dump(), events) + "\n]}\n";

@@ -56,6 +56,12 @@ def draw_actions(axes, place, actions, whole, scale, zero, gid):
                       zorder=4)
 
 
+def blocks_of(actions):
+    """Each F with the B of another microbatch just after it on its rank."""
+    return [(f, b) for f, b in zip(actions, actions[1:])
+            if (f.rank, f.kind, b.kind) == (b.rank, "F", "B") and f.unit.split(".")[0] != b.unit.split(".")[0]]
+
+
 def of_kinds(actions):
     present = {a.kind for a in actions}
     handles = [Patch(color=colour, label=name) for kind, (colour, name) in KINDS.items() if kind in present]
@@ -85,7 +91,12 @@ def schedule_timeline(path):
     shown, axes = plt.subplots(figsize=(WIDTH, 1.6 + 0.42 * len(ranks)))
     end = about["makespan"]
     for rank in ranks:
-        draw_actions(axes, rank, [a for a in actions if a.rank == rank], (0, end), 1, 0, f"rank{rank}-action")
+        of_rank = [a for a in actions if a.rank == rank]
+        draw_actions(axes, rank, of_rank, (0, end), 1, 0, f"rank{rank}-action")
+        blocks = blocks_of(of_rank) if about.get("overlapped") else []
+        if blocks:
+            axes.broken_barh([(f.start, b.end - f.start) for f, b in blocks], (rank - ROW / 2, ROW), facecolors="none",
+                             edgecolor="black", linewidth=1.2, zorder=3).set_gid(f"rank{rank}-blocks")
     received = {e["id"]: e["pid"] for e in events if e["ph"] == "f"}
     sent = [e for e in events if e["ph"] == "s"]
     for kind, (colour, width) in MESSAGES.items():
@@ -103,7 +114,8 @@ def schedule_timeline(path):
     messages = [Line2D([], [], color=MESSAGES[k][0], linewidth=MESSAGES[k][1], marker="o", markersize=3, label=f"message: {what}")
                 for k, what in [("F", "activation"), ("B", "gradient")]] * bool(sent)
     later = [Patch(color=lighter("#000000", 0.75), label="lighter: later stages of a rank")] * several
-    finish(axes, [f"rank {rank}" for rank in ranks], of_kinds(actions) + later + messages,
+    framed = [Patch(facecolor="none", edgecolor="black", label="F and B as one block")] * bool(about.get("overlapped"))
+    finish(axes, [f"rank {rank}" for rank in ranks], of_kinds(actions) + framed + later + messages,
            f"{about['title']}\nreplay of a plan at costs {costs}: makespan {end:.6g}, "
            f"bubble {100 * about['bubble_fraction']:.3g} % of all ranks' time")
     return shown

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "harness/command.hpp"
 #include "harness/options.hpp"
+#include "harness/schedule_comparison.hpp"
 #include "harness/schedule_grid.hpp"
 #include "harness/schedule_options.hpp"
 #include "harness/schedule_papers.hpp"
@@ -46,16 +48,6 @@ bool proven(const NamedSchedule& named) {
   return false;
 }
 
-plan::Timeline timeline_of(const NamedSchedule& named, const plan::ActionCosts& costs) {
-  if (!costs.overlapped) return plan::timeline(named.schedule, costs);
-  try {
-    return plan::timeline(named.schedule, costs);
-  } catch (const BadInput&) {  // a proven schedule can always run where each action is its own
-    throw BadInput(
-        fmt::format("--overlapped does not go with {}: its blocks of F and B wait for each other", named.title));
-  }
-}
-
 ExitCode check_all_shapes() {
   const auto start = std::chrono::steady_clock::now();
   const ScheduleGrid grid = check_grid();
@@ -63,8 +55,22 @@ ExitCode check_all_shapes() {
   for (const auto& [name, count] : grid.proven) rows.push_back({name, fmt::format("{}", count)});
   fmt::print("{}\n", table(rows));
   std::int64_t refused = 0;
-  rows = {{"refused", "shapes"}};
-  for (const auto& [why, count] : grid.refused) rows.push_back({why, fmt::format("{}", count)}), refused += count;
+  // What several schedules refuse for one reason is one row; before the colon stands the value.
+  struct Reason {
+    std::int64_t shapes = 0;
+    std::string example = {}, schedules = {};
+  };
+  std::map<std::string, Reason> reasons;
+  for (const auto& [of, refusals] : grid.refused) {
+    Reason& reason = reasons[refusals.why.substr(refusals.why.find(": ") + 1)];
+    reason.shapes += refusals.shapes;
+    if (reason.example.empty()) reason.example = refusals.why;
+    reason.schedules += (reason.schedules.empty() ? "" : ", ") + of.schedule;
+    refused += refusals.shapes;
+  }
+  rows = {{"refused", "as", "of"}};
+  for (const auto& [text, reason] : reasons)
+    rows.push_back({fmt::format("{}", reason.shapes), reason.example, reason.schedules});
   fmt::print("{}\n", table(rows));
   std::int64_t proven = 0;
   for (const auto& [name, count] : grid.proven) proven += count;
@@ -92,9 +98,10 @@ void refuse_large_drawing(const NamedSchedule& named) {
 
 ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const plan::ActionCosts& costs,
               const std::string& out) {
+  const std::string title = fmt::format("{}: {}", named.title, size_of(named));
   if (!out.empty()) {
-    write_file(out, out.ends_with(".json") ? schedule_trace(named.schedule, line, costs, named.title)
-                                           : schedule_svg(named.schedule, line, costs, named.title));
+    write_file(out, out.ends_with(".json") ? schedule_trace(named.schedule, line, costs, title)
+                                           : schedule_svg(named.schedule, line, costs, title));
     fmt::print("{}\n", out);
     return ExitCode::pass;
   }
@@ -104,7 +111,12 @@ ExitCode draw(const NamedSchedule& named, const plan::Timeline& line, const plan
   if (ranks * (units + 1) > most)
     throw BadInput(fmt::format("draw: {:.0f} ranks of {:.0f} units of time are more than {:.0f} for a terminal: --out",
                                ranks, units, most));
-  fmt::print("{}\n{}", printable(named.title), plan::picture(named.schedule));
+  fmt::print("{}\n{}", printable(title), plan::picture(named.schedule));
+  const auto has_update = [](const std::vector<plan::Action>& actions) {
+    return std::ranges::find(actions, plan::ActionKind::update, &plan::Action::kind) != actions.end();
+  };
+  if (std::ranges::any_of(named.schedule.ranks, has_update))
+    fmt::print("U, which takes no time, is left out: --out draws it\n");
   return ExitCode::pass;
 }
 
@@ -159,7 +171,7 @@ ExitCode run(std::span<const std::string> args) {
       .words(
           words, "ACTION [SCHEDULE]",
           "print; check, which proves it; draw; or bubble, the time it takes; and a name of list --schedules, or the "
-          "path of a file, also as file:PATH")
+          "path of a file, also as file:PATH (bubble without one compares all that have a name)")
       .flag("--grid", asked.grid,
             "Of check: every schedule on 1 to 8 ranks with up to 2p + 1 microbatches on p, and with all that it can "
             "have, "
@@ -172,7 +184,12 @@ ExitCode run(std::span<const std::string> args) {
           "An action is its stage, its kind and its microbatch, as 0F1, or 0F1.2 for a slice: F is a forward, I the "
           "gradient\nof the input, W those of the weights, B is I then W, U an update of the stage. A file has a line "
           "per rank, of actions\nin their order, between them commas: \"0F0,0F1,0B0,0B1\". Which to choose: "
-          "impl/plan/schedules/README.md.");
+          "impl/plan/schedules/README.md.\n\nEach action once:\n"
+          "  shardproof schedule print interleaved --ranks 2 --microbatches 4 --chunks 2\n"
+          "  shardproof schedule check gpipe --ranks 4 --microbatches 8 --depth 0\n"
+          "  shardproof schedule draw dualpipe --ranks 4 --microbatches 8 --overlapped --out dualpipe.svg\n"
+          "  shardproof schedule bubble zb_h1 --ranks 4 --microbatches 8 --costs 1,1,1,0.2\n"
+          "  shardproof schedule bubble --ranks 4 --microbatches 8");
   shape.declare(options);
   if (!options.parse(args)) return ExitCode::pass;
   const std::vector<std::string> actions = {"print", "check", "draw", "bubble"};
@@ -183,11 +200,17 @@ ExitCode run(std::span<const std::string> args) {
   refuse_unused(asked, shape);
   if (!asked.suite.empty() && asked.suite != "papers")
     throw BadInput(fmt::format("--suite: \"{}\" is not papers", asked.suite));
-  if (words.size() != (asked.all() ? 1u : 2u))
+  const bool compares = action == "bubble" && words.size() == 1 && !asked.all();
+  if (words.size() != (asked.all() || compares ? 1u : 2u))
     throw BadInput(asked.all() ? "--grid and --suite take no schedule: they are about all"
-                               : fmt::format("{} takes one schedule: a name or a file", action));
+                               : fmt::format("{} takes one schedule: a name or a file{}", action,
+                                             action == "bubble" ? ", or none, to compare all" : ""));
   if (asked.grid) return check_all_shapes();
   if (!asked.suite.empty()) return hold_to_papers();
+  if (compares) {
+    fmt::print("{}", schedule_comparison(shape));
+    return ExitCode::pass;
+  }
 
   const NamedSchedule named = shape.load(words[1]);
   const plan::ActionCosts costs = shape.costs(named);

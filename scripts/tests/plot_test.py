@@ -262,6 +262,23 @@ class Plots(Cli):
                 self.assertEqual({round(right - left, 3) for left, right, _, _ in lines}, {0.25})
                 self.assertIn("replay of a plan at costs F 1, I 1.5, W 0.5, message 0.25: makespan", drawn.text)
                 self.assertIn("idle", drawn.text)
+                self.assertRegex(drawn.text, rf"{name} \(.*\): 4 ranks, \d stages, 8 microbatches")
+                self.assertFalse([group for group in drawn.groups if "blocks" in group])
+
+    def test_blocks_have_frames(self):
+        file, drawn = self.schedule("dualpipe", "--ranks", "4", "--overlapped")
+        self.assertTrue(file["otherData"]["overlapped"])
+        frames = 0
+        for rank in range(4):
+            own = [e for e in file["traceEvents"] if e["ph"] == "X" and e["pid"] == rank]
+            parts = [re.fullmatch(r"\d+(\w)(\d+)", e["name"]).groups() for e in own]
+            blocks = sorted((a["ts"], b["ts"] + b["dur"]) for a, b, (f, m), (k, n) in zip(own, own[1:], parts, parts[1:])
+                            if (f, k) == ("F", "B") and m != n)
+            found = sorted((left, right) for left, right, _, _ in drawn.paths(f"rank{rank}-blocks"))
+            self.assert_close(sum(found, ()), sum(blocks, ()), file["otherData"]["makespan"])
+            frames += len(blocks)
+        self.assertEqual(frames, 14)
+        self.assertIn("F and B as one block", drawn.text)
 
     def test_the_messages_of_a_schedule(self):
         file, drawn = self.schedule("gpipe", "--ranks", "2", "--costs", "1,1,1,0.5")

@@ -382,11 +382,68 @@ class Plans(Cli):
         boxes = {b.get("class"): b for b in xml.etree.ElementTree.parse(self.folder / "s.svg").iter("{http://www.w3.org/2000/svg}path")}
         self.assertEqual(boxes["message"].get("d").count("M"), 4, "two forwards and two backwards")
 
+    def test_a_drawing_in_text_says_what_it_is_of_and_leaves_out(self):
+        shape = ["--ranks", "2", "--microbatches", "2"]
+        drawn = self.expect(PASS, "schedule", "draw", "pipedream", *shape).stdout.splitlines()
+        self.assertEqual(drawn[0], "pipedream (Narayanan et al. 2019, section 3): 2 ranks, 2 stages, 2 microbatches")
+        self.assertEqual(drawn[-1], "U, which takes no time, is left out: --out draws it")
+        self.assertNotIn("U", "".join(drawn[1:-1]))
+        self.assertNotIn("left out", self.expect(PASS, "schedule", "draw", "gpipe", *shape).stdout)
+
+    def test_each_action_of_schedules_has_an_example_that_works(self):
+        text = self.expect(PASS, "schedule", "--help").stdout
+        examples = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  shardproof ")]
+        self.assertEqual({e[1] for e in examples}, {"print", "check", "draw", "bubble"})
+        for example in examples:
+            self.expect(PASS, *example)
+
+    def test_all_schedules_are_compared(self):
+        """And what a README says of them is what that prints."""
+        shape = ["--ranks", "4", "--microbatches", "8"]
+        text = self.expect(PASS, "schedule", "bubble", *shape).stdout
+        self.assertIn("8 microbatches at F 1, I 1, W 1, message 0\n", text)
+        rows = {row.split()[0]: re.split(r"  +", row) for row in text.splitlines() if row.count("  ") > 3}
+        listed = {}
+        for line in self.expect(PASS, "list", "--schedules").stdout.splitlines()[1:]:
+            name, meaning, paper = re.split(r"  +", line.strip())
+            listed[name.split()[0]] = meaning
+        self.assertEqual(set(rows) - {"schedule"}, set(listed))
+        overlapped = self.expect(PASS, "schedule", "bubble", *shape, "--overlapped").stdout
+        self.assertRegex(overlapped, r"\n  naive, .*: --overlapped has no effect with|gpipe")
+        rows["dualpipe"] = re.split(r"  +", re.search(r"\n(dualpipe .*)", overlapped).group(1))
+        readme = (SOURCE / "impl/plan/schedules/README.md").read_text(encoding="utf-8")
+        said = re.findall(r"(?m)^\| `(\w+)`.*? \| (.*) \| (.*) \| (\S+).* \| (\S+).* \|$", readme)
+        self.assertEqual([name for name, *_ in said], list(listed))
+        for name, meaning, bubble, activations, weights in said:
+            self.assertEqual(meaning, listed[name])
+            _, ranks, _, _, here, _, most, copies = rows[name]
+            self.assertEqual((ranks, most, copies), ("4", activations, weights), name)
+            if bubble != "none later":
+                self.assertEqual(float(here.removesuffix(" %")), float(bubble.removesuffix(" %")), name)
+        self.assertEqual(rows["gpipe"][3:6], ["33", "27.3 %", "37.5 %"])
+        self.assertIn("pipedream, pipedream_2bw: no flush; ", text)
+        text = self.expect(PASS, "schedule", "bubble", "--ranks", "3", "--microbatches", "6").stdout
+        self.assertIn("\nrefused\n  dualpipe: ranks 3: it needs an even number", text)
+        for args, says in [([], "--ranks or --stages is missing"), (["--ranks", "4"], "--microbatches is missing"),
+                           ([*shape, "--costs", "1,2"], "--costs 1,2: 2 numbers, where three or four are due")]:
+            said = self.expect(USAGE, "schedule", "bubble", *args, says=says).stderr
+            self.assertEqual(said.count(says), 1, "once, not of each schedule")
+
     def test_what_counts_of_several_stages_a_rank_are_of(self):
         for name, stages in [("interleaved", 8), ("zb_v", 8), ("dualpipe", 4)]:
             unit = f"\nactivations and weights are counted in stages, each 1/{stages} of the model; a rank holds 2\n"
             for action in ["check", "bubble"]:
                 self.assertIn(unit, self.expect(PASS, "schedule", action, name, "--ranks", "4", "--microbatches", "8").stdout)
+
+    def test_stages_without_a_layer_are_warned_of(self):
+        warning = ("shardproof: warning: 6 of the 8 stages of pp4 schedule=zb_v microbatches=8 have no layer, for tiny has 2\n")
+        zb_v = ["--workload", "tiny", "--set", "layers=2", "--strategy", "pp4 schedule=zb_v microbatches=8"]
+        self.assertEqual(self.expect(PASS, "run", *zb_v, "--out", "run", "--steps", "1").stderr, warning)
+        self.assertEqual(self.expect(PASS, "run", *zb_v, "--dry-run").stderr, warning)
+        self.assertEqual(self.expect(PASS, "layout", zb_v[-1], *zb_v[:4]).stderr, warning)
+        told = ["--strategy", "pp4 schedule=zb_v microbatches=8 layers=1,0,0,0,0,0,0,1"]
+        for strategy in [told, ["--strategy", "pp2"]]:
+            self.assertEqual(self.expect(PASS, "run", *zb_v[:4], *strategy, "--dry-run").stderr, "")
 
     def test_updates_are_drawn_as_lines(self):
         self.expect(PASS, "schedule", "draw", "pipedream", "--ranks", "2", "--microbatches", "2", "--out", "s.svg")
@@ -416,7 +473,7 @@ class Plans(Cli):
         svg = "{http://www.w3.org/2000/svg}"
         root = self.drawing("dualpipe", "--ranks", "4", "--microbatches", "8", "--overlapped")
         said = [t.text for t in root.iter(svg + "text")]
-        self.assertEqual(said[:2], ["dualpipe (DeepSeek-AI 2024, section 3.2.1)",
+        self.assertEqual(said[:2], ["dualpipe (DeepSeek-AI 2024, section 3.2.1): 4 ranks, 4 stages, 8 microbatches",
                                     "F 1, I 1, W 1, message 0, an F and the B after it as one block: makespan 26, "
                                     "bubble 7.692 % of all ranks' time"])
         within, blocks = set(), 0  # where the F of a block ends, on the upper and on the lower edge of its row
@@ -651,10 +708,12 @@ class Plans(Cli):
     def test_schedules_of_all_shapes_and_papers(self):
         done = self.expect(PASS, "schedule", "check", "--grid").stdout
         self.assertRegex(done, r"\n\d+ proven, each with three depths of sends, \d+ refused, 0 not proven, ")
-        for row in [r"\nzb_v +80\n", r"\nzb_v: slices +\d+\n"]:  # a row for each first word of why
+        for row in [r"\nzb_v +80\n", r"\n808 +slices 2: it takes whole sequences, slices 1 +dualpipe, interleaved, pipedream, pipedream_2bw, zb_v\n"]:
             self.assertRegex(done, row)
-        self.assertIn("112 cells, 0 apart: 48 of numbers that a paper prints, 64 of a paper's formula evaluated here",
-                      self.expect(PASS, "schedule", "bubble", "--suite", "papers").stdout)
+        said = self.expect(PASS, "schedule", "bubble", "--suite", "papers").stdout
+        self.assertIn("112 cells, 0 apart: 48 of numbers that a paper prints, 64 of a paper's formula evaluated here", said)
+        for quantity in set(re.findall(r"  (bubble_\w+|\w+_bubble_time|activations|weight_versions)  ", said)):
+            self.assertRegex(said, rf"\n{quantity} +\w.* ")
 
     def test_selftest_says_where_its_ids_are_explained(self):
         self.assertIn("selftest --list", self.expect(PASS, "selftest").stdout)
