@@ -149,7 +149,7 @@ Tensor Block::backward_input(const Pass& pass, const Tensor& dy, SavedTensors& s
   add_owned_heads(pass, key_, dk, dh1_sum);
   add_owned_heads(pass, value_, dv, dh1_sum);
   const Tensor dh1 = joined(pass, dh1_sum, "attention_column_input_gradient");
-  const Tensor dx = add(pass, "norm1_input.gradient", dx2, norm1_.backward_input(pass, dh1, norm1_of(saved)));
+  Tensor dx = add(pass, "norm1_input.gradient", dx2, norm1_.backward_input(pass, dh1, norm1_of(saved)));
 
   saved.release_after(Readers::input);
   saved.keep("mlp_down_output.gradient", d_down, Readers::weight);
