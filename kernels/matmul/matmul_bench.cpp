@@ -19,7 +19,7 @@ enum class Pass { forward, forward_add, backward_input, backward_weight };
 template <class S>
 Tensor filled(Queue& queue, std::string name, Dims dims) {
   const RandomStream random(1, name);
-  const Tensor tensor(queue, {std::move(name), dtype_of<S>(), dims, Category::activation});
+  Tensor tensor(queue, {std::move(name), dtype_of<S>(), dims, Category::activation});
   std::vector<S> values(static_cast<std::size_t>(tensor.elements()));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = round_to<S>(static_cast<Real<S>>(random.uniform(i) - 0.5));
