@@ -56,12 +56,13 @@ std::int64_t bytes_of_all_ranks(const TrainingJob& job) {
 }  // namespace
 
 void require_threads(const plan::Strategy& strategy) {
-  if (!has_processes_for(strategy.ranks()))
-    throw BadInput(fmt::format("{} needs {} ranks, and {} processes were started", plan::print(strategy),
-                               strategy.ranks(), processes()->size()));
-  if (processes() != nullptr || strategy.ranks() <= comm::most_thread_ranks) return;
-  throw BadInput(fmt::format("{} needs {} ranks: threads carry at most {}; mpirun -n {} starts them as processes",
-                             plan::print(strategy), strategy.ranks(), comm::most_thread_ranks, strategy.ranks()));
+  if (strategy.ranks() <= most_ranks()) return;
+  const std::string needs = fmt::format("{} needs {} ranks", plan::print(strategy), strategy.ranks());
+  if (processes() != nullptr)
+    throw BadInput(fmt::format("{}, and {} processes of at most {} were started", needs, processes()->size(),
+                               counted(most_ranks() / processes()->size(), "rank")));
+  throw BadInput(fmt::format("{}: threads carry at most {}; mpirun -n {} starts them as processes", needs,
+                             comm::most_thread_ranks, strategy.ranks()));
 }
 
 std::int64_t largest_batch(const workload::Workload& workload) {

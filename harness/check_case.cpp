@@ -9,6 +9,7 @@
 #include "harness/budget.hpp"
 #include "harness/dropped_term.hpp"
 #include "harness/options.hpp"
+#include "harness/process_options.hpp"
 #include "harness/signals.hpp"
 #include "harness/training.hpp"
 #include "harness/transport.hpp"
@@ -109,6 +110,7 @@ std::string rerun_of(const Case& value, std::span<const Shown> shows, const Chec
   std::vector<std::string> words = {"check", print(value)};
   const auto standard = value.ranks > 1 ? std::optional(standard_delays) : std::nullopt;
   for (auto& word : words_of(disturbance_of(value, options), standard)) words.push_back(std::move(word));
+  for (auto& word : words_of_processes()) words.push_back(std::move(word));
   for (const Shown shown : shows) words.insert(words.end(), {"--shows", std::string(name_of(shown))});
   return rerun_line(words);
 }

@@ -18,6 +18,7 @@
 #include "harness/build_info.hpp"
 #include "harness/json_fields.hpp"
 #include "harness/text.hpp"
+#include "harness/transport.hpp"
 #include "impl/comm/mpi.hpp"
 
 namespace shardproof::harness {
@@ -68,7 +69,7 @@ Environment environment() {
   found.host = name.nodename;
   found.system = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
   found.processor = processor(name.machine);
-  found.cores = usable_cores();
+  found.cores = processors(usable_cores());
   found.memory_bytes = std::min(std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE), group_memory_limit());
   found.compiler = build_info.compiler;
   found.flags = build_info.flags;

@@ -13,7 +13,7 @@ namespace shardproof::harness {
 struct Environment {
   std::string host, system;  ///< system: kernel name, release, machine
   std::string processor;
-  std::int64_t cores = 0;         ///< that this process may use
+  std::int64_t cores = 0;         ///< that this run's processes may use, of all machines
   std::int64_t memory_bytes = 0;  ///< physical, or the control group's limit if smaller
   std::string compiler, flags, preset, version;
   std::string commit;  ///< of the sources, when the binary was built; "unknown" outside a git checkout

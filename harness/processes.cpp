@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/json_fields.hpp"
+#include "harness/machine.hpp"
 #include "harness/options.hpp"
 #include "harness/signals.hpp"
+#include "harness/span_text.hpp"
 #include "harness/text.hpp"
 #include "harness/tracks.hpp"
 #include "impl/comm/inject.hpp"
@@ -21,13 +23,19 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 comm::MpiJob* of_this_run = nullptr;
-bool broken = false;  // a training has ended in its middle: processes no longer agree on what comes next
+std::int64_t of_each_process = 0;  // ranks; 0: as evenly as possible
+std::int64_t of_all_machines = 0;  // processors
+bool one_clock = true;             // of all processes
+bool broken = false;               // a training has ended in its middle: processes no longer agree on what comes next
 
 std::string text_of(const TrainingJob& job, std::int64_t observed_steps) {
   const auto& threads = job.threads;
   return Json{{"workload", workload::print(job.workload)},
               {"strategy", plan::print(job.strategy)},
               {"ranks", job.strategy.ranks()},
+              {"ranks_per_process", of_each_process},
+              {"record_spans", job.record_spans},
+              {"one_clock", one_clock},
               {"track", name_of(job.track)},
               {"device_memory_bytes", job.device_memory_bytes},
               {"poison", job.poison},
@@ -42,12 +50,12 @@ std::string text_of(const TrainingJob& job, std::int64_t observed_steps) {
 
 struct Announced {
   TrainingJob job;
-  std::int64_t ranks = 0, observed_steps = 0;
+  std::int64_t observed_steps = 0;
 };
 
 Announced announced(const Json& said) {
   Announced result;
-  result.ranks = said.at("ranks"), result.observed_steps = said.at("observed_steps");
+  result.observed_steps = said.at("observed_steps");
   TrainingJob& job = result.job;
   job.strategy = plan::parse_strategy(said.at("strategy").get<std::string>());
   job.workload =
@@ -55,6 +63,7 @@ Announced announced(const Json& said) {
   job.track = track_named(said.at("track").get<std::string>());
   job.device_memory_bytes = said.at("device_memory_bytes");
   job.poison = said.at("poison");
+  job.record_spans = said.at("record_spans");
   job.threads.timeout_seconds = said.at("timeout_seconds");
   if (!said.at("delays").is_null()) job.threads.delays = said.at("delays").get<std::uint64_t>();
   job.threads.chunk_elements = said.at("chunk_elements");
@@ -63,7 +72,7 @@ Announced announced(const Json& said) {
   return result;
 }
 
-std::string text_of(const RankLedgers& ledgers) {
+Json json_of(const RankLedgers& ledgers) {
   Json saved = Json::array(), traffic = Json::array();
   for (const auto& part : ledgers.saved) saved.push_back({part.part, part.bytes});
   for (const auto& [key, count] : ledgers.traffic)
@@ -74,12 +83,10 @@ std::string text_of(const RankLedgers& ledgers) {
               {"saved", saved},
               {"in_flight", ledgers.peak_in_flight},
               {"flops", {ledgers.flops_model, ledgers.flops_hardware}},
-              {"traffic", traffic}}
-      .dump();
+              {"traffic", traffic}};
 }
 
-RankLedgers ledgers_of(const std::string& text) {
-  const Json said = Json::parse(text);
+RankLedgers ledgers_of(const Json& said) {
   RankLedgers ledgers;
   ledgers.peak.bytes = said.at("peak").get<decltype(ledgers.peak.bytes)>();
   ledgers.peak.total_bytes = said.at("peak_total");
@@ -97,28 +104,48 @@ comm::MpiJob* processes() { return of_this_run; }
 
 std::string_view transport() { return of_this_run == nullptr ? "threads" : "mpi"; }
 
-bool has_processes_for(std::int64_t ranks) { return of_this_run == nullptr || ranks <= of_this_run->size(); }
+void set_ranks_per_process(std::int64_t ranks) { of_each_process = ranks; }
+std::int64_t ranks_per_process() { return of_each_process; }
 
-Processes::Processes() : job_(comm::MpiJob::begin()) { of_this_run = job_.get(); }
+std::int64_t most_ranks() {
+  const std::int64_t each = of_each_process > 0 ? of_each_process : comm::most_thread_ranks;
+  return of_this_run == nullptr ? comm::most_thread_ranks : each * of_this_run->size();
+}
+
+std::int64_t processors(std::int64_t here) { return of_this_run == nullptr ? here : of_all_machines; }
+
+comm::Deal dealt(std::int64_t ranks) { return {ranks, of_this_run->size(), of_each_process}; }
+
+Processes::Processes() : job_(comm::MpiJob::begin()) {
+  of_this_run = job_.get();
+  if (!job_) return;
+  const auto machines = job_->gather(job_->size(), describe_machine());
+  if (serves()) return;
+  of_all_machines = processors_of(machines);
+  one_clock = share_a_clock(machines);
+}
 Processes::~Processes() { of_this_run = nullptr; }
 
-bool Processes::serves() const { return job_ && job_->rank() != Rank{0}; }
+bool Processes::serves() const { return job_ && job_->process() != 0; }
 
 ExitCode Processes::serve() {
   try {
     while (true) {
       const Json said = Json::parse(job_->broadcast(""));
       if (said.contains("exit_code")) return static_cast<ExitCode>(said.at("exit_code").get<int>());
+      set_ranks_per_process(said.at("ranks_per_process"));
+      one_clock = said.at("one_clock");
+      if (job_->process() >= dealt(said.at("ranks")).used()) continue;
       const Announced training = announced(said);
-      if (static_cast<std::int64_t>(job_->rank()) >= training.ranks) continue;
       const workload::Corpus corpus(training.job.workload);
       train(training.job, corpus, {.observed_steps = training.observed_steps, .observe = {}, .step = {}});
     }
   } catch (const std::exception& error) {
     const ExitCode code = exit_code_of(error);
     if (dynamic_cast<const comm::JobFailed*>(&error) == nullptr) {
-      const std::string reason = reason_of(error), name = fmt::format("rank {}", static_cast<int>(job_->rank()));
-      job_->fail(reason.starts_with(name) ? reason : fmt::format("{}: {}", name, reason), static_cast<int>(code));
+      const std::string reason = reason_of(error);
+      job_->fail(reason.starts_with("rank ") ? reason : fmt::format("process {}: {}", job_->process(), reason),
+                 static_cast<int>(code));
     }
     job_->await_end(static_cast<int>(code));
     return code;
@@ -133,17 +160,17 @@ void Processes::dismiss(ExitCode code) {
 
 void ProcessTraining::announce(const TrainingJob& job, std::int64_t observed_steps) {
   if (broken) throw CommError("this run's processes have lost each other in an earlier case");
-  if (job.strategy.ranks() > job_.size())
-    throw NotSupported(fmt::format("{} needs {}, and {} processes were started", plan::print(job.strategy),
-                                   counted(job.strategy.ranks(), "rank"), job_.size()));
+  if (job.strategy.ranks() > most_ranks())
+    throw NotSupported(fmt::format("{} needs {}, and {} processes of {} each were started", plan::print(job.strategy),
+                                   counted(job.strategy.ranks(), "rank"), job_.size(), most_ranks() / job_.size()));
   job_.broadcast(text_of(job, observed_steps));
 }
 
-void ProcessTraining::run(std::int64_t ranks, const comm::ThreadsOptions& options,
+void ProcessTraining::run(const comm::Deal& deal, const comm::ThreadsOptions& options,
                           const std::function<void(comm::World&)>& rank) {
-  if (job_.rank() != Rank{0}) return job_.run(ranks, options, rank);
+  if (job_.process() != 0) return job_.run(deal, options, rank);
   try {
-    job_.run(ranks, options, rank);
+    job_.run(deal, options, rank);
   } catch (const comm::NoCallMatched&) {  // all ranks know, and go on
     throw;
   } catch (const comm::JobFailed&) {
@@ -156,10 +183,36 @@ void ProcessTraining::run(std::int64_t ranks, const comm::ThreadsOptions& option
   }
 }
 
-std::vector<RankLedgers> ProcessTraining::gather(std::int64_t ranks, const RankLedgers& own) {
-  std::vector<RankLedgers> all;
-  for (const auto& text : job_.gather(ranks, text_of(own))) all.push_back(ledgers_of(text));
-  return all;
+std::shared_ptr<const std::set<std::string>> ProcessTraining::gather(const comm::Deal& deal,
+                                                                     std::span<RankLedgers> ranks,
+                                                                     std::span<Spans> spans) {
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(deal.used()));
+  if (!spans.empty() && !one_clock) {
+    const auto now = [] {
+      TimeSpan span;
+      take_start(span);
+      return span.start;
+    };
+    offsets = job_.clock_offsets(deal.used(), now);
+  }
+  Json own = Json::array();
+  const auto process = job_.process();
+  for (auto rank = static_cast<std::size_t>(deal.first(process)); std::ssize(own) < deal.count(process); ++rank) {
+    Json one = {{"ledgers", json_of(ranks[rank])}};
+    if (!spans.empty()) one["spans"] = json_of(spans[rank]);
+    own.push_back(std::move(one));
+  }
+  const auto all = job_.gather(deal.used(), own.dump());
+  const auto names = std::make_shared<std::set<std::string>>();
+  std::size_t rank = 0;
+  for (std::size_t of = 0; of < all.size(); ++of) {
+    for (const Json& one : Json::parse(all[of])) {
+      ranks[rank] = ledgers_of(one.at("ledgers"));
+      if (!spans.empty()) spans[rank] = spans_of(one.at("spans"), offsets[of], *names);
+      ++rank;
+    }
+  }
+  return names;
 }
 
 }  // namespace shardproof::harness

@@ -51,9 +51,12 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
   // A planted bit is a function of this process: ranks are its threads then.
   const bool is_planted = job.tamper.tensor || job.tamper.scalar || job.tamper.activation || job.tamper.contraction;
   comm::MpiJob* const others = is_planted ? nullptr : processes();
-  const bool is_recorded = job.record_spans && others == nullptr;
+  const bool is_recorded = job.record_spans;
+  const comm::Deal deal = others == nullptr ? comm::Deal{count, 1} : dealt(count);
+  const std::int64_t process = others == nullptr ? 0 : others->process();
   const auto rank = [&](comm::World& world) {
     const bool first = world.rank() == Rank{0};
+    const bool leads = static_cast<std::int64_t>(world.rank()) == deal.first(process);  // the ranks of its process
     Device device({.rank = world.rank(), .memory_limit_bytes = job.device_memory_bytes, .poison = job.poison});
     const std::unique_ptr<Queue> queue = world.queue(device);
     const auto batch_of = [&](std::int64_t step) {  // a rank's steps in their order
@@ -88,13 +91,13 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
       }
       if (step <= watcher.observed_steps) {
         const engine::Observation seen = trainer.observe();
-        if (first) {
-          watcher.observe(is_stale ? workload::batch(job.workload, corpus, step) : batch, seen);
+        if (first) watcher.observe(is_stale ? workload::batch(job.workload, corpus, step) : batch, seen);
+        if (leads) {
+          if (others != nullptr) others->wait_for_first(deal.used());
           intermission.end(step);
-        } else if (others == nullptr) {
+        } else {
           intermission.wait_for(step);
         }
-        if (others != nullptr) others->wait_for_first(count);
         MemoryPeaks::start(device.memory());
       }
       if (first && watcher.step && !is_stale) watcher.step(result);
@@ -114,23 +117,23 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
   threads.poll = stop_if_interrupted;
   if (is_recorded) trained.spans.resize(ranks.size());
   trained.send_depth = threads.send_depth;
+  const auto guarded = [&](comm::World& world) {
+    try {
+      rank(world);
+    } catch (...) {
+      intermission.end(no_more_steps);
+      throw;
+    }
+  };
   try {
     if (others != nullptr) {
       ProcessTraining training(*others);
-      const auto own = static_cast<std::size_t>(others->rank());
-      if (own == 0) training.announce(job, watcher.observed_steps);
-      training.run(count, threads, rank);
-      ranks = training.gather(count, ranks[own]);
-      if (own > 0) return trained;
+      if (process == 0) training.announce(job, watcher.observed_steps);
+      training.run(deal, threads, guarded);
+      trained.span_names = training.gather(deal, ranks, trained.spans);
+      if (process > 0) return trained;
     } else {
-      comm::run_threads(count, threads, [&](comm::World& world) {
-        try {
-          rank(world);
-        } catch (...) {
-          intermission.end(no_more_steps);
-          throw;
-        }
-      });
+      comm::run_threads(count, threads, guarded);
     }
   } catch (...) {
     stop_if_interrupted();  // whatever the ranks made of it

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,7 +50,8 @@ struct Trained {
   std::vector<engine::StepResult> steps;
   std::vector<double> seconds;  ///< of each step on rank 0, with making its batch
   Counts ledgers, forms;
-  std::vector<Spans> spans = {};  ///< of each rank; empty unless recorded
+  std::vector<Spans> spans = {};  ///< of each rank, on rank 0's clock; empty unless recorded
+  std::shared_ptr<const std::set<std::string>> span_names = {};  ///< that spans of other processes point into
   std::int64_t send_depth = 0;
 };
 

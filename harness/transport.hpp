@@ -7,7 +7,8 @@
 
 namespace shardproof::comm {
 class MpiJob;
-}
+struct Deal;
+}  // namespace shardproof::comm
 
 namespace shardproof::harness {
 
@@ -15,7 +16,15 @@ namespace shardproof::harness {
 comm::MpiJob* processes();
 /// "threads" or "mpi".
 std::string_view transport();
-/// Whether ranks are threads, or there are so many processes.
-bool has_processes_for(std::int64_t ranks);
+/// --ranks-per-process: so many ranks are threads of each process that mpirun or srun started, as far as a case has
+/// ranks. 0: those of each case as evenly as possible.
+void set_ranks_per_process(std::int64_t ranks);
+std::int64_t ranks_per_process();
+/// How many ranks the processes carry; threads of one process, most_thread_ranks.
+std::int64_t most_ranks();
+/// That all processes may use together; `here` where ranks are threads.
+std::int64_t processors(std::int64_t here);
+/// Which process carries which ranks of so many. For processes() alone.
+comm::Deal dealt(std::int64_t ranks);
 
 }  // namespace shardproof::harness

@@ -17,6 +17,7 @@
 #include "harness/environment.hpp"
 #include "harness/exhaustive.hpp"
 #include "harness/options.hpp"
+#include "harness/process_options.hpp"
 #include "harness/progress.hpp"
 #include "harness/random_cases.hpp"
 #include "harness/resume.hpp"
@@ -102,12 +103,15 @@ bool parse(std::span<const std::string> args, Request& request) {
       .number("--threads", threads, 1, 64,
               "Cases that run at the same time (default: 3 a core and at most 6; with --delays off, a third)");
   request.folder.declare(options);
+  ProcessOptions started;
+  started.declare(options);
   options.notes(
       "Every case runs on poisoned memory, and on several ranks with delays unless they are off (run: neither, unless "
       "asked).\nA case of a suite, or a random one, in which an --inject meets no call is skipped; if that is all of "
       "them, it is a usage error.");
   disturbance.declare(options);
   if (!options.parse(args)) return false;
+  started.apply();
   std::vector<std::string> given;
   if (!suite.empty()) given.emplace_back("--suite");
   if (random) given.emplace_back("--random");
@@ -148,11 +152,11 @@ bool parse(std::span<const std::string> args, Request& request) {
     if (!one.empty()) comm::parse_injections(request.options.disturbance.injections, request.cases[0].value->ranks);
   }
   if (processes() != nullptr) {
-    const auto more =
-        std::erase_if(request.cases, [](const Selected& s) { return !has_processes_for(s.value->ranks); });
+    const auto more = std::erase_if(request.cases, [](const Selected& s) { return s.value->ranks > most_ranks(); });
     if (more > 0)
-      say(stderr, fmt::format("not selected, for {} processes were started: {} of more ranks\n", processes()->size(),
-                              counted(more, "case")));
+      say(stderr,
+          fmt::format("not selected, for {} processes of at most {} were started: {} of more ranks\n",
+                      processes()->size(), counted(most_ranks() / processes()->size(), "rank"), counted(more, "case")));
     if (request.cases.empty() && !random) throw BadInput("no case is left");
     if (threads) throw BadInput("--threads: processes run one case at a time");
     request.threads = 1;
@@ -171,7 +175,7 @@ CaseSource random_source(const Request& request, std::deque<Case>& cases) {
     while (true) {
       stop_if_interrupted();
       Case value = random_case(request.seed, index++, request.track);
-      if (!has_processes_for(value.ranks)) continue;
+      if (value.ranks > most_ranks()) continue;
       if (injections_fit(request.options.disturbance.injections, value.ranks))
         return Selected{&request.suite.entries[0], &cases.emplace_back(std::move(value))};
     }

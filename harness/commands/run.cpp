@@ -14,6 +14,7 @@
 #include "harness/dry_run.hpp"
 #include "harness/environment.hpp"
 #include "harness/options.hpp"
+#include "harness/process_options.hpp"
 #include "harness/progress.hpp"
 #include "harness/report_table.hpp"
 #include "harness/resume.hpp"
@@ -73,7 +74,10 @@ bool parse(std::span<const std::string> args, Request& request) {
       .duration("--time-budget", request.seconds, "Begin no case after so long, as 90s or 30m")
       .flag("--dry-run", request.dry_run, "Print what each case would need, and train nothing");
   disturbance.declare(options);
+  ProcessOptions started;
+  started.declare(options);
   if (!options.parse(args)) return false;
+  started.apply();
   request.folder.require_legal();
   if (request.twin_rounds && processes() != nullptr)
     throw BadInput("--twin: its runs are threads of one process, without mpirun");
@@ -104,6 +108,7 @@ std::string rerun_of(const Request& request, const RunCase& one) {
   if (request.twin_rounds) words.insert(words.end(), {"--twin", fmt::format("{}", *request.twin_rounds)});
   if (request.fabric) words.insert(words.end(), {"--fabric", request.fabric_file});
   for (auto& word : words_of(request.disturbance, {})) words.push_back(std::move(word));
+  for (auto& word : words_of_processes()) words.push_back(std::move(word));
   return rerun_line(words);
 }
 

@@ -250,7 +250,7 @@ TEST(CommLost, AMemberThatStopsHalfwayIsTheCause) {
       const auto place = static_cast<std::int64_t>(world.rank());
       const Call call{.kind = Kind::all_reduce, .purpose = "p", .number = 1};
       try {
-        Meeting meeting(board.rendezvous, place, {&call});
+        Meeting meeting(board.rendezvous, place, {&call}, true);
         if (place == 1) throw BadInput("halfway");
         meeting.leave();
       } catch (const BadInput&) {

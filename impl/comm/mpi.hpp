@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,8 +24,22 @@ struct Launched {
 /// None without a launcher. Throws BadInput for variables that are no such numbers.
 std::optional<Launched> launched();
 
-/// A job of several processes, from MPI's start to its end: one process is one rank. All calls but the last three are
-/// made by all processes in the same order; those that wait for an idle process have no deadline, and leave it idle.
+/// Which process carries which ranks of a world: blocks of consecutive ones, one after the other.
+struct Deal {
+  std::int64_t ranks = 1, processes = 1;
+  /// Of every process, as far as there are ranks; 0: as evenly as possible, the larger blocks first.
+  std::int64_t ranks_per_process = 0;
+
+  /// The first rank of this process; of the one after the last, `ranks`.
+  std::int64_t first(std::int64_t process) const;
+  std::int64_t count(std::int64_t process) const { return first(process + 1) - first(process); }
+  std::int64_t process_of(std::int64_t rank) const;
+  /// Processes that carry a rank: the first ones.
+  std::int64_t used() const { return process_of(ranks - 1) + 1; }
+};
+
+/// A job of several processes, from MPI's start to its end. All calls but the last three are made by all processes in
+/// the same order; those that wait for an idle process have no deadline, and leave it idle.
 class MpiJob {
  public:
   /// Starts MPI where a launcher has started more than one process; else none. Throws NotBuilt where this binary has no
@@ -36,17 +49,23 @@ class MpiJob {
   static std::string library();
   virtual ~MpiJob() = default;
 
-  virtual Rank rank() const = 0;
+  /// This process, of so many.
+  virtual std::int64_t process() const = 0;
   virtual std::int64_t size() const = 0;
   /// What process 0 says.
   virtual std::string broadcast(const std::string& text) = 0;
-  /// On process 0 what the first `ranks` processes say, in their order; empty on others. Processes beyond do not call.
-  virtual std::vector<std::string> gather(std::int64_t ranks, const std::string& text) = 0;
-  /// The first `ranks` processes go on when process 0 has come. Processes beyond do not call.
-  virtual void wait_for_first(std::int64_t ranks) = 0;
-  /// This process's rank of a world of the first `ranks` processes, all of which call it: as run_threads(), but that
-  /// any error ends the job: it is thrown on the rank that met it, and what fail() said on all that wait for it.
-  virtual void run(std::int64_t ranks, const ThreadsOptions& options, const std::function<void(World&)>& rank) = 0;
+  /// On process 0 what the first `processes` say, in their order; empty on others. Processes beyond do not call.
+  virtual std::vector<std::string> gather(std::int64_t processes, const std::string& text) = 0;
+  /// The first `processes` go on when process 0 has come. Processes beyond do not call.
+  virtual void wait_for_first(std::int64_t processes) = 0;
+  /// On process 0 what to add to the clocks (nanoseconds) of the first `processes` to have its own: of each by the
+  /// quickest of several round trips, half of which is the most that it can be wrong (Cristian, Distributed Computing
+  /// 3, 1989). Empty on others. Processes beyond do not call.
+  virtual std::vector<std::int64_t> clock_offsets(std::int64_t processes,
+                                                  const std::function<std::int64_t()>& clock) = 0;
+  /// This process's ranks of a world, each on a thread; the processes that carry one call it. As run_threads(), but
+  /// that any error ends the job: it is thrown where it was met, and what fail() said in all that wait for it.
+  virtual void run(const Deal& deal, const ThreadsOptions& options, const std::function<void(World&)>& rank) = 0;
 
   /// This process meets the others no more: they end their waits with this error.
   virtual void fail(std::string_view reason, int exit_code) = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "impl/comm/element.hpp"
 
@@ -45,31 +46,16 @@ void fold(Inputs inputs, T* out, std::int64_t elements, Op op) {
   }
 }
 
-/// Sums of Fixed of three ranks or more may pass 2^63 and come back into the range. Beside the sum modulo 2^64, that of
-/// the elements over 2^8 shows it: in [-2^55, 2^55) the true total is in [-2^63, 2^63 + 2^18), where the sum modulo
-/// 2^64 is out of range whenever the total is.
+/// Of three ranks or more.
 void fold_fixed(Inputs inputs, std::int64_t* out, std::int64_t elements) {
-  constexpr std::int64_t block = block_bytes / 8, limit = std::int64_t{1} << 55;
-  alignas(64) std::uint64_t low[block];
-  alignas(64) std::int64_t high[block];
+  constexpr std::int64_t block = block_bytes / 8;
+  alignas(64) std::int64_t low[block], high[block];
+  std::vector<const std::int64_t*> from(inputs.size());
   for (std::int64_t begin = 0; begin < elements; begin += block) {
     const std::int64_t n = std::min(block, elements - begin);
-    const auto* first = at<std::int64_t>(inputs, 0, begin);
-    for (std::int64_t i = 0; i < n; ++i) {
-      low[i] = static_cast<std::uint64_t>(first[i]);
-      high[i] = first[i] >> 8;
-    }
-    for (std::size_t k = 1; k < inputs.size(); ++k) {
-      const auto* next = at<std::int64_t>(inputs, k, begin);
-      for (std::int64_t i = 0; i < n; ++i) {
-        low[i] += static_cast<std::uint64_t>(next[i]);
-        high[i] += next[i] >> 8;
-      }
-    }
-    for (std::int64_t i = 0; i < n; ++i) {
-      const bool fits = high[i] >= -limit && high[i] < limit;
-      out[begin + i] = fits ? static_cast<std::int64_t>(low[i]) : fixed_invalid;
-    }
+    for (std::size_t k = 0; k < from.size(); ++k) from[k] = at<std::int64_t>(inputs, k, begin);
+    sum_lanes(from, low, high, n);
+    join_lanes(low, high, out + begin, n);
   }
 }
 
@@ -108,11 +94,46 @@ void reduce(Dtype dtype, Operator op, Inputs inputs, std::byte* out, std::int64_
   if (elements == 0) return;
   with_element(dtype, [&]<class T>(T) {
     if (inputs.size() == 1) {
-      std::memmove(out, inputs[0], static_cast<std::size_t>(elements) * sizeof(T));
+      if (out != inputs[0]) std::memmove(out, inputs[0], static_cast<std::size_t>(elements) * sizeof(T));
     } else {
       reduce_as<T>(op, inputs, out, elements);
     }
   });
+}
+
+void sum_lanes(std::span<const std::int64_t* const> inputs, std::int64_t* low, std::int64_t* high,
+               std::int64_t elements) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < elements; ++i) {
+    low[i] = inputs[0][i];
+    high[i] = inputs[0][i] >> 8;
+  }
+  for (std::size_t k = 1; k < inputs.size(); ++k) {
+    const std::int64_t* const next = inputs[k];
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < elements; ++i) {
+      low[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(low[i]) + static_cast<std::uint64_t>(next[i]));
+      high[i] += next[i] >> 8;
+    }
+  }
+}
+
+void join_lanes(const std::int64_t* low, const std::int64_t* high, std::int64_t* out, std::int64_t elements) {
+  constexpr std::int64_t limit = std::int64_t{1} << 55;
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const bool fits = high[i] >= -limit && high[i] < limit;
+    out[i] = fits ? low[i] : fixed_invalid;
+  }
+}
+
+double largest(const std::int64_t* values, std::int64_t elements) {
+  std::int64_t least = 0, most = 0;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    least = std::min(least, values[i]);
+    most = std::max(most, values[i]);
+  }
+  return std::max(-static_cast<double>(least), static_cast<double>(most));
 }
 
 }  // namespace shardproof::comm

@@ -38,7 +38,7 @@ void Rendezvous::arrive(std::unique_lock<std::mutex>& lock, std::int64_t place, 
   }
 }
 
-Meeting::Meeting(Rendezvous& rendezvous, std::int64_t place, const Post& post)
+Meeting::Meeting(Rendezvous& rendezvous, std::int64_t place, const Post& post, bool reads)
     : rendezvous_(rendezvous), place_(place), call_(*post.call) {
   auto& board = rendezvous_.board_;
   std::unique_lock lock(board.state.mutex);
@@ -53,7 +53,6 @@ Meeting::Meeting(Rendezvous& rendezvous, std::int64_t place, const Post& post)
     for (const auto& p : rendezvous_.posts_) signatures.emplace_back(*p.call);
     if (auto why = mismatch(board.members, signatures); !why.empty()) board.stop(Ending::error, std::move(why));
   }
-  const bool reads = call_.kind != Kind::barrier;
   rendezvous_.inside_[at] = true;
   try {
     rendezvous_.arrive(lock, place_, call_, reads);

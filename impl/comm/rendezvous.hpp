@@ -43,9 +43,9 @@ class Rendezvous {
 /// One member in one collective.
 class Meeting {
  public:
-  /// Publishes the post and waits for those of all members, to read from their buffers (except in a barrier). Throws
-  /// CommError when calls do not match.
-  Meeting(Rendezvous& rendezvous, std::int64_t place, const Post& post);
+  /// Publishes the post and waits for those of all members. `reads`: until next() or leave(), from their buffers.
+  /// Throws CommError when calls do not match.
+  Meeting(Rendezvous& rendezvous, std::int64_t place, const Post& post, bool reads);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;

@@ -34,8 +34,8 @@ struct Node {
 /// Of a test executable whose ranks are processes: all of them run all tests.
 inline MpiJob* job = nullptr;
 
-/// Runs f(node) on each rank; no wait is longer than 20 s unless the options say so. In processes: on this one's rank,
-/// where there are so many.
+/// Runs f(node) on each rank; no wait is longer than 20 s unless the options say so. In processes: on this one's ranks,
+/// of which there are several where there are too few processes.
 template <class F>
 void on_ranks(std::int64_t ranks, ThreadsOptions options, F f) {
   if (options.timeout_seconds == ThreadsOptions{}.timeout_seconds) options.timeout_seconds = 20;
@@ -44,8 +44,8 @@ void on_ranks(std::int64_t ranks, ThreadsOptions options, F f) {
     f(node);
   };
   if (job == nullptr) return run_threads(ranks, options, rank);
-  options.chunk_elements = std::min<std::int64_t>(options.chunk_elements, std::numeric_limits<int>::max());
-  if (static_cast<std::int64_t>(job->rank()) < ranks && ranks <= job->size()) job->run(ranks, options, rank);
+  const Deal deal{ranks, job->size()};
+  if (job->process() < deal.used()) job->run(deal, options, rank);
 }
 
 /// The text of the E that f() throws; "no error" if none.

@@ -17,6 +17,13 @@ std::int64_t size_of(const Tensor& tensor) { return static_cast<std::int64_t>(sh
 
 }  // namespace
 
+ThreadBoard& meet(ThreadState& state, const BoardKey& key) {
+  const std::lock_guard lock(state.mutex);
+  auto& board = state.boards[key];
+  if (!board) board = std::make_unique<ThreadBoard>(state, key);
+  return static_cast<ThreadBoard&>(*board);
+}
+
 ThreadChannel::ThreadChannel(ThreadBoard& board, std::int64_t place, TrafficLedger& traffic)
     : board_(board),
       group_{board.axis, board.channel, board.members, place},
@@ -61,7 +68,8 @@ void ThreadChannel::execute(KernelScope& scope, const Call& call) {
 
 std::int64_t ThreadChannel::collective(KernelScope& scope, const Call& call) {
   const Buffers own = open(scope, call, group_.place);
-  Meeting meeting(board_.rendezvous, group_.place, {&call, own.input, own.output, own.overflow});
+  const bool reads = call.kind != Kind::barrier;
+  Meeting meeting(board_.rendezvous, group_.place, {&call, own.input, own.output, own.overflow}, reads);
   if (call.kind == Kind::barrier) return 0;
   if (std::ranges::any_of(meeting.posts(), &Post::overflow)) scope.raise_overflow();
   delays_.pause(call.number, 1);

@@ -25,6 +25,9 @@ struct ThreadBoard : Board {
   Mailbox mailbox{*this};
 };
 
+/// The board of the members that all are threads of this process; made by the first who comes.
+ThreadBoard& meet(ThreadState& state, const BoardKey& key);
+
 class ThreadChannel final : public Channel {
  public:
   /// `board` belongs to this end's world and outlives it. Throws InternalError while another such end exists,

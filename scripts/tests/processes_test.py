@@ -45,6 +45,22 @@ class Processes(Cli):
             self.assertTrue(record["rerun"].startswith("mpirun -n 3 "), record["rerun"])
             self.assertIn("Open MPI", record["environment"]["libraries"]["MPI"])
 
+    def test_several_ranks_of_a_process_have_the_digests_of_threads(self):
+        suite = self.suite("dp3", "tp3", "pp3 schedule=one_f_one_b microbatches=4 layers=1,1,0", "dp2 tp2",
+                           "dp2 tp2 order=tp,pp,dp", "pp2 tp2 schedule=zb_v microbatches=3", "pp4 schedule=dualpipe microbatches=8 layers=1,1,0,0",
+                           "pp2 schedule=pipedream replicas=2,1", "dp2 pp2 tp2 schedule=interleaved microbatches=4 layers=1,0,1,0")
+        self.expect(PASS, "check", "--suite", suite, "--out", "threads")
+        threads = {(r["strategy"], r["track"]): r for r in self.records("threads")}
+        for processes in (2, 3):
+            out = f"mpi{processes}"
+            self.on(processes, PASS, "check", "--suite", suite, "--out", out)
+            self.assertEqual(len(self.records(out)), 27)
+            self.assertEqual(self.digests(out), self.digests("threads"))
+            for mine in self.records(out):
+                theirs = threads[mine["strategy"], mine["track"]]
+                self.assertEqual((mine["verdict"], mine["transport"]), ("pass", "mpi"))
+                self.assertEqual({n: mine["ledgers"][n] for n in mine["forms"]}, {n: theirs["ledgers"][n] for n in theirs["forms"]})
+
     def test_a_line_that_repeats_a_case_is_read(self):
         self.on(2, PASS, "check", "tiny steps=1 | dp2 | 2 ranks | exact | cpu | mpi", "--out", "mpi")
         self.expect(PASS, "check", self.records("mpi")[0]["case"], "--out", "threads")
@@ -64,17 +80,42 @@ class Processes(Cli):
         forms = {name for name in theirs["forms"]}
         self.assertEqual({n: mine["ledgers"][n] for n in forms}, {n: theirs["ledgers"][n] for n in forms})
 
+    def test_time_is_told_of_ranks_wherever_they_are(self):
+        args = ["run", "--workload", "tiny", "--steps", "6", "--set", "layers=2", "--strategy",
+                "dp2 pp2 schedule=gpipe microbatches=4"]
+        self.expect(PASS, *args, "--out", "threads")
+        theirs = self.records("threads")[0]["figures"]
+        for processes in (4, 3):
+            out = f"mpi{processes}"
+            self.on(processes, PASS, *args, "--out", out)
+            mine = self.records(out)[0]["figures"]
+            self.assertEqual(set(mine), set(theirs))
+            self.assertEqual(mine["replay_operations"], theirs["replay_operations"])
+            shares = [mine[f"time_{kind}_share"] for kind in ("compute", "copy", "communication", "wait", "host")]
+            self.assertAlmostEqual(sum(shares), 1)
+            self.assertTrue(all(0 <= share < 1 for share in shares), shares)
+            self.assertGreater(mine["time_wait_share"], 0)  # on one clock: waits are between ranks
+            with open(f"{self.folder}/{out}/trace.json", encoding="utf8") as trace:
+                events = json.load(trace)["traceEvents"]
+            self.assertEqual({e["pid"] for e in events}, {0, 1, 2, 3})
+
     def test_fewer_and_more_ranks_than_processes(self):
-        suite = self.suite("dp1", "dp4")
-        self.on(3, PASS, "check", "--suite", suite, "--out", "some", says="for 3 processes were started: 3 cases of more ranks")
-        self.assertEqual({r["strategy"] for r in self.records("some")}, {"dp1"})
-        self.on(2, USAGE, "run", "--workload", "tiny", "--strategy", "dp4", "--out", "no",
-                says="dp4 needs 4 ranks, and 2 processes were started")
+        suite = self.suite("dp1", "dp2", "dp4")
+        self.on(3, PASS, "check", "--suite", suite, "--ranks-per-process", "1", "--out", "some",
+                says="for 3 processes of at most 1 rank were started: 3 cases of more ranks")
+        self.assertEqual({r["strategy"] for r in self.records("some")}, {"dp1", "dp2"})
+        self.assertTrue(all("--ranks-per-process 1" in r["rerun"] for r in self.records("some")))
+        self.on(2, USAGE, "run", "--workload", "tiny", "--strategy", "dp4", "--ranks-per-process", "1", "--out", "no",
+                says="dp4 needs 4 ranks, and 2 processes of at most 1 rank were started")
+        self.on(3, PASS, "check", "--suite", suite, "--ranks-per-process", "2", "--out", "all")  # 2, 2 and none
+        self.assertEqual(len(self.records("all")), 9)
 
     def test_what_does_not_go_over_processes_is_refused(self):
         self.on(2, USAGE, "selftest", says="without mpirun")
         self.on(2, USAGE, "run", "--workload", "tiny", "--strategy", "dp2", "--twin", "2", says="without mpirun")
         self.on(2, USAGE, "run", "--workload", "tinny", says="tinny")
+        self.expect(USAGE, "run", "--workload", "tiny", "--ranks-per-process", "2", "--out", "no",
+                    says="--ranks-per-process: there is one process")
 
     def test_a_wrong_collective_is_a_failure_of_the_judge(self):
         self.on(2, FAILED, "check", "tiny steps=1 | dp2 | 2 ranks | exact | cpu | mpi", "--out", "wrong",
@@ -84,6 +125,8 @@ class Processes(Cli):
         self.on(2, OUT_OF_MEMORY, "run", "--workload", "tiny", "--set", "vocab=100", "--strategy", "pp2", "--no-check",
                 "--device-memory", "195000", "--out", "small", says="rank 1: activation")
         self.assertEqual(self.records("small")[0]["verdict"], "error")
+        self.on(2, OUT_OF_MEMORY, "run", "--workload", "tiny", "--set", "vocab=100", "--strategy", "pp2 tp2", "--no-check",
+                "--device-memory", "125000", "--out", "small", "--overwrite", says=": activation")
 
     def test_a_wait_ends_after_its_time(self):
         self.on(2, HANG, "run", "--workload", "tiny", "--strategy", "dp2", "--no-check", "--timeout", "2", "--out", "hang",

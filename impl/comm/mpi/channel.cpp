@@ -5,39 +5,14 @@
 #include <cstring>
 #include <utility>
 
-#include "impl/comm/board.hpp"
-#include "impl/comm/element.hpp"
+#include "impl/comm/reduce.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::comm {
 
 namespace {
 
-constexpr int header_tag = 1, element_tag = 2, all_to_all_tag = 3;
-
-/// Integers are unsigned where they are added: sums are modulo 2^bits.
-MPI_Datatype type_of(Dtype dtype, Operator op) {
-  const bool adds = op == Operator::sum;
-  switch (dtype) {
-    case Dtype::fixed:
-    case Dtype::i64: return adds ? MPI_UINT64_T : MPI_INT64_T;
-    case Dtype::f64: return MPI_DOUBLE;
-    case Dtype::f32: return MPI_FLOAT;
-    case Dtype::i32: return adds ? MPI_UINT32_T : MPI_INT32_T;
-    case Dtype::u8: return MPI_UINT8_T;
-    default: throw NotSupported("ranks exchange no " + std::string(name_of(dtype)));
-  }
-}
-
-MPI_Op operation_of(Operator op) {
-  switch (op) {
-    case Operator::sum: return MPI_SUM;
-    case Operator::max: return MPI_MAX;
-    case Operator::min: return MPI_MIN;
-    case Operator::bit_or: return MPI_BOR;
-  }
-  throw InternalError("no operator");
-}
+constexpr int everybody = MpiCollectives::everybody;
 
 /// Who has an overflow flag up: only numbers of the exact track can.
 bool may_overflow(const Call& call) {
@@ -46,40 +21,70 @@ bool may_overflow(const Call& call) {
   return dtype == Dtype::fixed || dtype == Dtype::i64;
 }
 
-MpiHeader header_of(const Call& call, bool overflow) {
-  MpiHeader header;
-  call.purpose.copy(header.purpose, sizeof header.purpose - 1);
-  header.dtype = static_cast<std::int64_t>(call.input.dtype());
-  header.elements = call.input.elements();
-  header.number = call.number;
-  header.stage = call.tag.stage, header.microbatch = call.tag.microbatch;
-  header.overflow = overflow ? 1 : 0;
-  return header;
+bool sums_fixed(const Call& call) {
+  return (call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter) && call.op == Operator::sum &&
+         call.output.dtype() == Dtype::fixed;
 }
 
-/// The signature that the sender's call had; the purpose is the header's memory.
-Signature signature_of(const MpiHeader& header) {
-  Signature signature{Call{.kind = Kind::send, .purpose = header.purpose}};
-  signature.dtype = static_cast<Dtype>(header.dtype);
-  signature.elements = header.elements;
-  signature.number = header.number;
-  signature.tag = {header.stage, header.microbatch};
-  return signature;
+std::vector<const std::byte*> shifted(std::span<const std::byte* const> inputs, std::int64_t bytes) {
+  std::vector<const std::byte*> at(inputs.begin(), inputs.end());
+  for (auto& input : at) input += bytes;
+  return at;
 }
+
+/// Over the members here, then over the processes, to `out`: everywhere, or at the root, where it is this process.
+/// `wide`: Fixed in two lanes (sum_lanes).
+struct Reduction {
+  const MpiCollectives& mpi;
+  const Call& call;
+  int own;
+  bool wide;
+
+  void operator()(std::span<const std::byte* const> inputs, std::byte* out, std::int64_t elements, int root) const {
+    const bool gets = root == everybody || root == own;
+    if (wide) return in_lanes(inputs, gets ? out : nullptr, elements, root);
+    const Dtype dtype = call.output.dtype() == Dtype::fixed ? Dtype::i64 : call.output.dtype();
+    if (inputs.size() == 1 && !gets) {  // MPI only reads it
+      out = const_cast<std::byte*>(inputs[0]);
+    } else {
+      reduce(dtype, call.op, inputs, out, elements);
+    }
+    mpi.reduce(root, dtype, call.op, out, elements);
+  }
+
+ private:
+  void in_lanes(std::span<const std::byte* const> inputs, std::byte* out, std::int64_t elements, int root) const {
+    std::vector<const std::int64_t*> values;
+    for (const auto* input : inputs) values.push_back(reinterpret_cast<const std::int64_t*>(input));
+    std::vector<std::int64_t> lanes(static_cast<std::size_t>(2 * elements));
+    std::int64_t *const low = lanes.data(), *const high = low + elements;
+    sum_lanes(values, low, high, elements);
+    mpi.reduce(root, Dtype::i64, Operator::sum, reinterpret_cast<std::byte*>(low), 2 * elements);
+    if (out != nullptr) join_lanes(low, high, reinterpret_cast<std::int64_t*>(out), elements);
+  }
+};
 
 }  // namespace
 
-MpiChannel::MpiChannel(MpiState& state, MpiLink& link, Group group, const ThreadsOptions& options,
-                       TrafficLedger& traffic)
+MpiChannel::MpiChannel(MpiState& state, MpiBoard& board, Group group, TrafficLedger& traffic)
     : state_(state),
-      link_(link),
+      board_(board),
       group_(std::move(group)),
-      options_(options),
-      delays_(options.delays, group_.members[static_cast<std::size_t>(group_.place)], group_.axis, group_.channel),
+      index_(board.index[static_cast<std::size_t>(group_.place)]),
+      delays_(board.state.options.delays, group_.members[static_cast<std::size_t>(group_.place)], group_.axis,
+              group_.channel),
       traffic_(traffic) {
-  if (link.taken)
+  const std::lock_guard lock(board.state.mutex);
+  if (board.taken[static_cast<std::size_t>(index_)])
     throw InternalError("channel " + group_.channel + " of axis " + group_.axis + " is in use by this rank already");
-  link.taken = true;
+  board.mailbox.open(index_);
+  board.taken[static_cast<std::size_t>(index_)] = true;
+}
+
+MpiChannel::~MpiChannel() {
+  board_.mailbox.detach(index_);
+  const std::lock_guard lock(board_.state.mutex);
+  board_.taken[static_cast<std::size_t>(index_)] = false;
 }
 
 std::string MpiChannel::describe(const Call& call) const {
@@ -88,24 +93,25 @@ std::string MpiChannel::describe(const Call& call) const {
          std::string(call.purpose) + print(call.tag) + ")";
 }
 
-void MpiChannel::wait(const Call& call, MPI_Request& request) {
-  state_.wait(request, options_.timeout_seconds, [&] { return describe(call); });
-}
-
-template <class F>
-void MpiChannel::in_pieces(std::int64_t elements, F f) const {
-  for (std::int64_t begin = 0; begin < elements; begin += options_.chunk_elements)
-    f(begin, static_cast<int>(std::min(options_.chunk_elements, elements - begin)));
+MpiCollectives MpiChannel::collectives(const Call& call) const {
+  return {state_, board_.communicator, board_.state.options, [this, &call] { return describe(call); }};
 }
 
 void MpiChannel::execute(KernelScope& scope, const Call& call) {
+  const auto note_progress = [&] {
+    const std::lock_guard lock(board_.state.mutex);
+    board_.state.note_progress();
+  };
   delays_.pause(call.number, 0);
+  note_progress();
   const Buffers own = open(scope, call, group_.place);
   switch (call.kind) {
     case Kind::send: send(call, own); break;
     case Kind::receive: receive(scope, call, own); break;
+    case Kind::all_to_all: all_to_all(scope, call, own); break;
     default: collective(scope, call, own);
   }
+  note_progress();
   const std::int64_t payload_bytes = call.kind == Kind::barrier ? 0 : payload(call).bytes(), wire = wire_bytes(call);
   const std::int64_t lanes = call.two_lanes ? 2 : 1;
   traffic_.add({group_.axis, call.kind, std::string(call.purpose)}, payload_bytes / lanes, wire / lanes);
@@ -123,7 +129,7 @@ std::int64_t MpiChannel::wire_bytes(const Call& call) const {
       return ((n() - 1) * own + all - own) * element;
     }
     case Kind::reduce_scatter: return (n() - 1) * call.output.elements() * element;
-    case Kind::all_gather: return (call.output.elements() - call.outputs[place]) * element;
+    case Kind::all_gather:
     case Kind::all_to_all: return (call.output.elements() - call.outputs[place]) * element;
     case Kind::broadcast: return call.peer == group_.place ? 0 : call.output.bytes();
     case Kind::receive: return call.output.bytes();
@@ -131,217 +137,93 @@ std::int64_t MpiChannel::wire_bytes(const Call& call) const {
   }
 }
 
+std::int64_t MpiChannel::speaker(const Call& call) const {
+  const bool has_root = call.kind == Kind::broadcast && board_.is_here(call.peer);
+  return has_root ? board_.index[static_cast<std::size_t>(call.peer)] : 0;
+}
+
 void MpiChannel::collective(KernelScope& scope, const Call& call, const Buffers& own) {
-  if (call.kind == Kind::barrier) {
-    MPI_Request request;
-    require_mpi(MPI_Ibarrier(link_.communicator, &request), "MPI_Ibarrier");
-    return wait(call, request);
+  if (alone()) {
+    delays_.pause(call.number, 1);
+    speak(call, own, {&own.input, 1}, own.overflow);
+    if (board_.said.overflow) scope.raise_overflow();
+    return;
   }
-  if (may_overflow(call)) {
-    const int mine = own.overflow ? 1 : 0;
-    int all = 0;
-    MPI_Request request;
-    require_mpi(MPI_Iallreduce(&mine, &all, 1, MPI_INT, MPI_BOR, link_.communicator, &request), "MPI_Iallreduce");
-    wait(call, request);
-    if (all != 0) scope.raise_overflow();
-  }
+  const bool speaks = speaker(call) == index_;
+  Meeting meeting(board_.rendezvous, index_, {&call, own.input, own.output, own.overflow}, true);
   delays_.pause(call.number, 1);
+  if (speaks) {
+    std::vector<const std::byte*> inputs;
+    for (const Post& post : meeting.posts()) inputs.push_back(post.input);
+    speak(call, own, inputs, std::ranges::any_of(meeting.posts(), &Post::overflow));
+  }
+  delays_.pause(call.number, 2);
+  meeting.next();
+  if (board_.said.overflow) scope.raise_overflow();
+  take(call, own);
+  delays_.pause(call.number, 3);
+  meeting.leave();
+}
+
+bool MpiChannel::agree(const MpiCollectives& mpi, const Call& call, Inputs inputs, bool overflow) {
+  double all[2] = {overflow ? 1.0 : 0.0, 0};
+  if (may_overflow(call)) {
+    const bool bounds = sums_fixed(call) && n() > 2;
+    const auto& whole = call.kind == Kind::reduce_scatter ? call.input : call.output;
+    for (std::size_t k = 0; bounds && k < inputs.size(); ++k)
+      all[1] += largest(reinterpret_cast<const std::int64_t*>(inputs[k]), whole.elements());
+    mpi.all_reduce(Dtype::f64, Operator::sum, reinterpret_cast<std::byte*>(all), 2);
+  }
+  board_.said.overflow = all[0] > 0;
+  constexpr double nearly_all_of_int64 = 0x1.ffffp62;  // bounds are rounded
+  return all[1] > nearly_all_of_int64;
+}
+
+void MpiChannel::speak(const Call& call, const Buffers& own, Inputs inputs, bool overflow) {
+  const MpiCollectives mpi = collectives(call);
+  const bool wide = agree(mpi, call, inputs, overflow);
+  const Reduction over_all{mpi, call, own_process(), wide};
+  std::byte* data = own.output;
   switch (call.kind) {
-    case Kind::all_reduce: return all_reduce(call, own);
-    case Kind::reduce_scatter: return reduce_scatter(call, own);
-    case Kind::all_gather: return all_gather(call, own);
-    case Kind::broadcast: {
-      auto* const data = own.output != nullptr ? own.output : const_cast<std::byte*>(own.input);
-      return broadcast(call, data, call.output.elements(), own.element, call.peer);
-    }
-    case Kind::all_to_all: return all_to_all(call, own);
+    case Kind::all_reduce: over_all(inputs, data, call.output.elements(), everybody); break;
+    case Kind::reduce_scatter:
+      if (!alone()) {
+        board_.said.memory.resize(static_cast<std::size_t>(call.input.bytes()));
+        data = board_.said.memory.data();
+      }
+      for (std::int64_t k = 0; k < n(); ++k) {
+        const auto begin = sum_of_first(call.inputs, k) * own.element;
+        over_all(shifted(inputs, begin), alone() ? own.output : data + begin, call.inputs[static_cast<std::size_t>(k)],
+                 board_.process[static_cast<std::size_t>(k)]);
+      }
+      break;
+    case Kind::all_gather:
+      for (std::int64_t k = 0; k < n(); ++k) {
+        const auto at = static_cast<std::size_t>(k);
+        std::byte* const part = data + sum_of_first(call.outputs, k) * own.element;
+        if (const auto* from = board_.is_here(k) ? inputs[static_cast<std::size_t>(board_.index[at])] : part;
+            from != part && call.outputs[at] > 0)
+          std::memcpy(part, from, static_cast<std::size_t>(call.outputs[at] * own.element));
+        mpi.broadcast(board_.process[at], call.output.dtype(), part, call.outputs[at]);
+      }
+      break;
+    case Kind::broadcast:
+      if (data == nullptr) data = const_cast<std::byte*>(own.input);  // the root's, which MPI only reads
+      mpi.broadcast(board_.process[static_cast<std::size_t>(call.peer)], call.output.dtype(), data,
+                    call.output.elements());
+      break;
+    case Kind::barrier: mpi.barrier(); break;
     default: throw InternalError("no collective");
   }
+  board_.said.result = data;
 }
 
-constexpr std::int64_t everybody = -1;
-
-void MpiChannel::reduce(const Call& call, Dtype dtype, const std::byte* input, std::byte* output, std::int64_t elements,
-                        std::int64_t root) {
-  const MPI_Datatype type = type_of(dtype, call.op);
-  const MPI_Op operation = operation_of(call.op);
-  const auto element = static_cast<std::int64_t>(shardproof::size_of(dtype));
-  in_pieces(elements, [&](std::int64_t begin, int count) {
-    const std::byte* const from = input + begin * element;
-    std::byte* const to = output == nullptr ? nullptr : output + begin * element;
-    const bool in_place = from == to;
-    MPI_Request request;
-    if (root == everybody)
-      require_mpi(
-          MPI_Iallreduce(in_place ? MPI_IN_PLACE : from, to, count, type, operation, link_.communicator, &request),
-          "MPI_Iallreduce");
-    else
-      require_mpi(MPI_Ireduce(in_place ? MPI_IN_PLACE : from, to, count, type, operation, static_cast<int>(root),
-                              link_.communicator, &request),
-                  "MPI_Ireduce");
-    wait(call, request);
-  });
-}
-
-void MpiChannel::reduce_fixed(const Call& call, const std::byte* input, std::byte* output, std::int64_t elements,
-                              std::int64_t root) {
-  const auto* const values = reinterpret_cast<const std::int64_t*>(input);
-  auto* const result = reinterpret_cast<std::int64_t*>(output);
-  std::vector<std::int64_t> high(static_cast<std::size_t>(elements)), high_sum(output == nullptr ? 0 : high.size());
-  std::ranges::transform(values, values + elements, high.begin(), [](std::int64_t v) { return v >> 8; });
-  reduce(call, Dtype::i64, reinterpret_cast<const std::byte*>(high.data()),
-         output == nullptr ? nullptr : reinterpret_cast<std::byte*>(high_sum.data()), elements, root);
-  reduce(call, Dtype::i64, input, output, elements, root);
-  constexpr std::int64_t limit = std::int64_t{1} << 55;
-  for (std::size_t i = 0; i < high_sum.size(); ++i)
-    if (high_sum[i] < -limit || high_sum[i] >= limit) result[i] = fixed_invalid;
-}
-
-void MpiChannel::reduce_bytes(const Call& call, const std::byte* input, std::byte* output, std::int64_t elements,
-                              std::int64_t root) {
-  std::vector<std::uint32_t> words(static_cast<std::size_t>(elements));
-  std::ranges::transform(input, input + elements, words.begin(), [](std::byte b) { return std::uint32_t(b); });
-  auto* const data = reinterpret_cast<std::byte*>(words.data());
-  const bool gets = output != nullptr;
-  std::vector<std::uint32_t> sums(gets ? words.size() : 0);
-  reduce(call, Dtype::i32, data, gets ? reinterpret_cast<std::byte*>(sums.data()) : nullptr, elements, root);
-  std::ranges::transform(sums, output, [](std::uint32_t word) { return static_cast<std::byte>(word & 0xff); });
-}
-
-void MpiChannel::reduce_any(const Call& call, const std::byte* input, std::byte* output, std::int64_t elements,
-                            std::int64_t root) {
-  const Dtype dtype = call.output.dtype();
-  if (call.op == Operator::sum && dtype == Dtype::fixed && n() > 2)
-    return reduce_fixed(call, input, output, elements, root);
-  if (call.op == Operator::sum && dtype == Dtype::u8) return reduce_bytes(call, input, output, elements, root);
-  reduce(call, dtype, input, output, elements, root);
-}
-
-void MpiChannel::all_reduce(const Call& call, const Buffers& own) {
-  reduce_any(call, own.input, own.output, call.output.elements(), everybody);
-}
-
-void MpiChannel::reduce_scatter(const Call& call, const Buffers& own) {
-  for (std::int64_t k = 0; k < n(); ++k)
-    reduce_any(call, own.input + sum_of_first(call.inputs, k) * own.element, k == group_.place ? own.output : nullptr,
-               call.inputs[static_cast<std::size_t>(k)], k);
-}
-
-void MpiChannel::broadcast(const Call& call, std::byte* data, std::int64_t elements, std::int64_t element,
-                           std::int64_t root) {
-  in_pieces(elements, [&](std::int64_t begin, int count) {
-    MPI_Request request;
-    require_mpi(MPI_Ibcast(data + begin * element, count, type_of(call.output.dtype(), Operator::max),
-                           static_cast<int>(root), link_.communicator, &request),
-                "MPI_Ibcast");
-    wait(call, request);
-  });
-}
-
-void MpiChannel::all_gather(const Call& call, const Buffers& own) {
-  auto* const mine = own.output + sum_of_first(call.outputs, group_.place) * own.element;
-  if (mine != own.input && call.input.elements() > 0)
-    std::memcpy(mine, own.input, static_cast<std::size_t>(call.input.bytes()));
-  for (std::int64_t k = 0; k < n(); ++k)
-    broadcast(call, own.output + sum_of_first(call.outputs, k) * own.element, call.outputs[static_cast<std::size_t>(k)],
-              own.element, k);
-}
-
-void MpiChannel::all_to_all(const Call& call, const Buffers& own) {
-  const MPI_Datatype type = type_of(call.output.dtype(), Operator::max);
-  std::vector<MPI_Request> requests;
-  for (std::int64_t k = 0; k < n(); ++k) {
-    const auto at = static_cast<std::size_t>(k);
-    const std::byte* const from = own.input + sum_of_first(call.inputs, k) * own.element;
-    std::byte* const to = own.output + sum_of_first(call.outputs, k) * own.element;
-    if (k == group_.place) {
-      if (call.outputs[at] > 0) std::memcpy(to, from, static_cast<std::size_t>(call.outputs[at] * own.element));
-      continue;
-    }
-    in_pieces(call.outputs[at], [&](std::int64_t begin, int count) {
-      require_mpi(MPI_Irecv(to + begin * own.element, count, type, static_cast<int>(k), all_to_all_tag,
-                            link_.communicator, &requests.emplace_back()),
-                  "MPI_Irecv");
-    });
-    in_pieces(call.inputs[at], [&](std::int64_t begin, int count) {
-      require_mpi(MPI_Isend(from + begin * own.element, count, type, static_cast<int>(k), all_to_all_tag,
-                            link_.communicator, &requests.emplace_back()),
-                  "MPI_Isend");
-    });
-  }
-  for (MPI_Request& request : requests) wait(call, request);
-}
-
-// The elements are copied: the tensor may be dropped, and the channel with it, before they are received.
-void MpiChannel::send(const Call& call, const Buffers& own) {
-  auto message = std::make_unique<MpiLink::Sent>();
-  message->header = header_of(call, own.overflow);
-  message->elements.assign(own.input, own.input + call.input.bytes());
-  const int to = static_cast<int>(call.peer);
-  const MPI_Datatype type = type_of(call.input.dtype(), Operator::max);
-  const std::lock_guard lock(link_.mutex);
-  require_mpi(MPI_Issend(&message->header, sizeof(MpiHeader), MPI_BYTE, to, header_tag, link_.communicator,
-                         &message->requests.emplace_back()),
-              "MPI_Issend");
-  in_pieces(call.input.elements(), [&](std::int64_t begin, int count) {
-    require_mpi(MPI_Isend(message->elements.data() + begin * own.element, count, type, to, element_tag,
-                          link_.communicator, &message->requests.emplace_back()),
-                "MPI_Isend");
-  });
-  auto& sent = link_.sent[call.peer];
-  sent.push_back(std::move(message));
-  const auto drop_received = [&] {
-    while (!sent.empty()) {
-      auto& requests = sent.front()->requests;
-      std::erase_if(requests, [&](MPI_Request& request) { return state_.is_complete(request); });
-      if (!requests.empty()) break;
-      sent.pop_front();
-    }
-    return std::ssize(sent) <= options_.send_depth;
-  };
-  state_.wait(drop_received, options_.timeout_seconds, [&] { return describe(call); });
-}
-
-void MpiChannel::receive(KernelScope& scope, const Call& call, const Buffers& own) {
-  const int from = static_cast<int>(call.peer);
-  MpiHeader header;
-  MPI_Request request;
-  require_mpi(MPI_Irecv(&header, sizeof header, MPI_BYTE, from, header_tag, link_.communicator, &request), "MPI_Irecv");
-  wait(call, request);
-  const auto rank_at = [&](std::int64_t place) { return group_.members[static_cast<std::size_t>(place)]; };
-  if (const auto text = mismatch(rank_at(call.peer), signature_of(header), rank_at(group_.place), Signature(call));
-      !text.empty())
-    throw CommError(describe(call) + ": " + text);
-  if (header.overflow != 0) scope.raise_overflow();
-  delays_.pause(call.number, 1);
-  in_pieces(call.output.elements(), [&](std::int64_t begin, int count) {
-    require_mpi(MPI_Irecv(own.output + begin * own.element, count, type_of(call.output.dtype(), Operator::max), from,
-                          element_tag, link_.communicator, &request),
-                "MPI_Irecv");
-    wait(call, request);
-  });
-}
-
-std::string undelivered(const MpiLink& link, const Group& group) {
-  std::string first;
-  while (true) {
-    int there = 0;
-    MPI_Status status;
-    require_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, link.communicator, &there, &status), "MPI_Iprobe");
-    if (there == 0) return first;
-    int bytes = 0;
-    MPI_Get_count(&status, MPI_BYTE, &bytes);
-    std::vector<std::byte> message(static_cast<std::size_t>(std::max(bytes, 0)));
-    require_mpi(MPI_Recv(message.data(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, link.communicator,
-                         MPI_STATUS_IGNORE),
-                "MPI_Recv");
-    if (status.MPI_TAG != header_tag || !first.empty()) continue;
-    MpiHeader header;
-    std::memcpy(&header, message.data(), std::min(message.size(), sizeof header));
-    first = "message of axis " + group.axis + ", channel " + group.channel +
-            " was never received: " + name_of(group.members[static_cast<std::size_t>(status.MPI_SOURCE)]) + " calls " +
-            print(signature_of(header)) + " to " + name_of(group.members[static_cast<std::size_t>(group.place)]);
-  }
+void MpiChannel::take(const Call& call, const Buffers& own) const {
+  if (own.output == nullptr || call.output.elements() == 0) return;  // a barrier; who has what a broadcast spreads
+  const auto begin =
+      call.kind == Kind::reduce_scatter ? sum_of_first(call.inputs, group_.place) * own.element : std::int64_t{0};
+  const std::byte* const from = board_.said.result + begin;
+  if (from != own.output) std::memcpy(own.output, from, static_cast<std::size_t>(call.output.bytes()));
 }
 
 }  // namespace shardproof::comm

@@ -1,98 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <limits>
+#include <map>
 #include <thread>
-#include <tuple>
-#include <utility>
 
-#include "impl/comm/board.hpp"
 #include "impl/comm/inject.hpp"
-#include "impl/comm/mpi/channel.hpp"
+#include "impl/comm/mpi/world.hpp"
+#include "impl/comm/rank_threads.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::comm {
 
 namespace {
-
-/// One rank's view of a world of processes, for one run.
-class MpiWorld final : public World {
- public:
-  MpiWorld(MpiState& state, MPI_Comm everybody, Rank rank, std::int64_t size, const ThreadsOptions& options,
-           const std::vector<Injection>& injections)
-      : state_(state),
-        everybody_(everybody),
-        rank_(rank),
-        size_(size),
-        options_(options),
-        injector_(
-            injections, rank, [this](double seconds) { pause(seconds); }, [] { return true; }) {}
-  ~MpiWorld() override {
-    for (auto& [key, link] : links_) MPI_Comm_free(&link->communicator);
-  }
-
-  Rank rank() const override { return rank_; }
-  std::int64_t size() const override { return size_; }
-  TrafficLedger& traffic() override { return traffic_; }
-  std::unique_ptr<Queue> queue(Device& device) override { return injector_.queue(device); }
-  const Injector& injector() const { return injector_; }
-
-  Communicator communicator(std::string axis, std::vector<Rank> members, std::string channel) override {
-    Group group = group_of(std::move(axis), std::move(members), std::move(channel), rank_, size_);
-    auto& link = meet(group);
-    return Communicator(
-        injector_.wrap(std::make_unique<MpiChannel>(state_, link, std::move(group), options_, traffic_)));
-  }
-
-  /// After the rank's last call. Throws CommError where a message was never received.
-  void end() {
-    wait_for_all("the end of the run");
-    std::string first;
-    for (const auto& [key, link] : links_) {
-      const auto& [axis, members, channel] = key;
-      const auto place = std::ranges::find(members, rank_) - members.begin();
-      const auto text = undelivered(*link, {axis, channel, members, place});
-      if (first.empty()) first = text;
-    }
-    if (!first.empty()) throw CommError(first);
-  }
-
- private:
-  void wait_for_all(const char* what) {
-    MPI_Request request;
-    require_mpi(MPI_Ibarrier(everybody_, &request), "MPI_Ibarrier");
-    state_.wait(request, options_.timeout_seconds, [&] { return name_of(rank_) + ", in " + what; });
-  }
-
-  /// Members meet in the order in which they make their groups, which is the same for all.
-  MpiLink& meet(const Group& group) {
-    auto& link = links_[{group.axis, group.members, group.channel}];
-    if (link) return *link;
-    link = std::make_unique<MpiLink>();
-    std::vector<int> ranks;
-    for (const auto member : group.members) ranks.push_back(static_cast<int>(member));
-    MPI_Group all, some;
-    require_mpi(MPI_Comm_group(everybody_, &all), "MPI_Comm_group");
-    require_mpi(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
-    require_mpi(MPI_Comm_create_group(everybody_, some, 0, &link->communicator), "MPI_Comm_create_group");
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
-    return *link;
-  }
-
-  void pause(double seconds) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    state_.wait([end] { return std::chrono::steady_clock::now() >= end; }, 0, [] { return std::string(); });
-  }
-
-  MpiState& state_;
-  const MPI_Comm everybody_;
-  const Rank rank_;
-  const std::int64_t size_;
-  const ThreadsOptions& options_;
-  TrafficLedger traffic_;
-  Injector injector_;
-  std::map<std::tuple<std::string, std::vector<Rank>, std::string>, std::unique_ptr<MpiLink>> links_;
-};
 
 class OpenMpiJob final : public MpiJob {
  public:
@@ -103,19 +23,21 @@ class OpenMpiJob final : public MpiJob {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     require_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &control_), "MPI_Comm_dup");
     require_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &words_), "MPI_Comm_dup");
+    require_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &meeting_), "MPI_Comm_dup");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     state_ = std::make_unique<MpiState>(control_);
   }
   ~OpenMpiJob() override {
-    for (auto& [ranks, communicator] : first_)
+    for (auto& [processes, communicator] : first_)
       if (communicator != MPI_COMM_NULL) MPI_Comm_free(&communicator);
+    MPI_Comm_free(&meeting_);
     MPI_Comm_free(&words_);
     MPI_Comm_free(&control_);
     MPI_Finalize();
   }
 
-  Rank rank() const override { return static_cast<Rank>(rank_); }
+  std::int64_t process() const override { return rank_; }
   std::int64_t size() const override { return size_; }
 
   std::string broadcast(const std::string& text) override {
@@ -130,7 +52,7 @@ class OpenMpiJob final : public MpiJob {
     return said;
   }
 
-  std::vector<std::string> gather(std::int64_t ranks, const std::string& text) override {
+  std::vector<std::string> gather(std::int64_t processes, const std::string& text) override {
     constexpr int tag = 1;
     MPI_Request request;
     if (rank_ > 0) {
@@ -140,7 +62,7 @@ class OpenMpiJob final : public MpiJob {
       return {};
     }
     std::vector<std::string> all = {text};
-    for (int r = 1; r < ranks; ++r) {
+    for (int r = 1; r < processes; ++r) {
       MPI_Status status;
       int there = 0;
       idle([&] {
@@ -155,29 +77,65 @@ class OpenMpiJob final : public MpiJob {
     return all;
   }
 
-  void wait_for_first(std::int64_t ranks) override {
+  void wait_for_first(std::int64_t processes) override {
     MPI_Request request;
-    require_mpi(MPI_Ibarrier(first(ranks), &request), "MPI_Ibarrier");
+    require_mpi(MPI_Ibarrier(first(processes), &request), "MPI_Ibarrier");
     idle(request);
   }
 
-  void run(std::int64_t ranks, const ThreadsOptions& options, const std::function<void(World&)>& rank) override {
-    if (ranks < 1 || ranks > size_)
-      throw BadInput("ranks " + std::to_string(ranks) + ": from 1 to the " + std::to_string(size_) +
-                     " processes that were started");
-    const auto injections = parse_injections(options.injections, ranks);
-    state_->poll = options.poll;
-    MpiWorld world(*state_, first(ranks), this->rank(), ranks, options, injections);
-    rank(world);
-    world.end();
-    std::vector<std::int64_t> hits, all(injections.size());
-    for (std::size_t i = 0; i < injections.size(); ++i) hits.push_back(world.injector().hits(i));
+  std::vector<std::int64_t> clock_offsets(std::int64_t processes, const std::function<std::int64_t()>& clock) override {
+    constexpr int tag = 2, trips = 20;
+    const auto pass = [&](std::int64_t& time, int other, bool sends) {
+      MPI_Request request;
+      require_mpi(sends ? MPI_Isend(&time, 1, MPI_INT64_T, other, tag, words_, &request)
+                        : MPI_Irecv(&time, 1, MPI_INT64_T, other, tag, words_, &request),
+                  sends ? "MPI_Isend" : "MPI_Irecv");
+      idle(request);
+    };
+    std::int64_t time = 0;
+    for (int k = 0; rank_ > 0 && k < trips; ++k) {
+      pass(time, 0, false);
+      time = clock();
+      pass(time, 0, true);
+    }
+    std::vector<std::int64_t> offsets(rank_ == 0 ? 1 : 0);
+    for (int other = 1; rank_ == 0 && other < processes; ++other) {
+      std::int64_t quickest = std::numeric_limits<std::int64_t>::max();
+      offsets.push_back(0);
+      for (int k = 0; k < trips; ++k) {
+        const std::int64_t start = clock();
+        pass(time, other, true);
+        pass(time, other, false);
+        const std::int64_t took = clock() - start;
+        if (took >= quickest) continue;
+        quickest = took;
+        offsets.back() = start + took / 2 - time;
+      }
+    }
+    return offsets;
+  }
+
+  void run(const Deal& deal, const ThreadsOptions& options, const std::function<void(World&)>& rank) override {
+    require_legal(deal.count(0), options);
+    if (deal.used() > size_)
+      throw BadInput("ranks " + std::to_string(deal.ranks) + ": " + std::to_string(size_) + " processes of at most " +
+                     std::to_string(deal.count(0)) + " ranks were started");
+    const auto injections = parse_injections(options.injections, deal.ranks);
+    const MPI_Comm everybody = first(deal.used());
+    MpiRun run(*state_, everybody, meeting_, rank_, deal, options);
+    std::vector<std::int64_t> hits(injections.size()), all(injections.size());
+    run_ranks(run.threads(), static_cast<Rank>(deal.first(rank_)), deal.count(rank_), [&](Rank self) {
+      MpiWorld world(run, self, injections);
+      rank(world);
+      const std::lock_guard lock(run.threads().mutex);
+      for (std::size_t i = 0; i < hits.size(); ++i) hits[i] += world.injector().hits(i);
+    });
+    run.end();
     MPI_Request request;
-    require_mpi(MPI_Iallreduce(hits.data(), all.data(), static_cast<int>(all.size()), MPI_INT64_T, MPI_SUM,
-                               first(ranks), &request),
+    require_mpi(MPI_Iallreduce(hits.data(), all.data(), static_cast<int>(all.size()), MPI_INT64_T, MPI_SUM, everybody,
+                               &request),
                 "MPI_Iallreduce");
     idle(request);
-    state_->poll = {};
     for (std::size_t i = 0; i < injections.size(); ++i)
       if (all[i] == 0) throw NoCallMatched(injections[i]);
   }
@@ -215,11 +173,11 @@ class OpenMpiJob final : public MpiJob {
   }
 
   /// The first processes, by themselves: the others do nothing for it.
-  MPI_Comm first(std::int64_t ranks) {
-    auto& communicator = first_.try_emplace(ranks, MPI_COMM_NULL).first->second;
+  MPI_Comm first(std::int64_t processes) {
+    auto& communicator = first_.try_emplace(processes, MPI_COMM_NULL).first->second;
     if (communicator != MPI_COMM_NULL) return communicator;
     MPI_Group all, some;
-    int range[1][3] = {{0, static_cast<int>(ranks) - 1, 1}};
+    int range[1][3] = {{0, static_cast<int>(processes) - 1, 1}};
     require_mpi(MPI_Comm_group(MPI_COMM_WORLD, &all), "MPI_Comm_group");
     require_mpi(MPI_Group_range_incl(all, 1, range, &some), "MPI_Group_range_incl");
     require_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &communicator), "MPI_Comm_create_group");
@@ -229,7 +187,7 @@ class OpenMpiJob final : public MpiJob {
   }
 
   int rank_ = 0, size_ = 1;
-  MPI_Comm control_ = MPI_COMM_NULL, words_ = MPI_COMM_NULL;
+  MPI_Comm control_ = MPI_COMM_NULL, words_ = MPI_COMM_NULL, meeting_ = MPI_COMM_NULL;
   std::map<std::int64_t, MPI_Comm> first_;  // by their number
   std::unique_ptr<MpiState> state_;
   std::string said_;  // of fail(), on its way

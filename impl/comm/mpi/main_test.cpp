@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   shardproof::comm::testing::job = job.get();
-  if (static_cast<int>(job->rank()) != 0) {
+  if (job->process() != 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
   }

@@ -42,7 +42,7 @@ void MpiState::wait(const std::function<bool()>& done, double deadline_seconds,
     const std::chrono::duration<double> waited = now - start;
     if (now >= next_look) {
       check_others();
-      if (poll) poll();
+      if (look) look();
       if (deadline_seconds > 0 && waited.count() > deadline_seconds)
         throw HangError(describe() + ": has waited for " + std::to_string(static_cast<std::int64_t>(deadline_seconds)) +
                         " s");

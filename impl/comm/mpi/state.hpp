@@ -16,13 +16,14 @@ namespace shardproof::comm {
 /// Throws CommError naming the function.
 void require_mpi(int code, const char* function);
 
+/// Threads of the process wait beside each other.
 class MpiState {
  public:
   /// `control`: a communicator of all processes for what they say when they fail.
   explicit MpiState(MPI_Comm control);
 
   /// Waits until the request has completed. Processors may be fewer than processes: a wait soon yields, then sleeps.
-  /// Throws JobFailed where another process has failed, what `poll` throws, and HangError with `describe` and the
+  /// Throws JobFailed where another process has failed, what `look` throws, and HangError with `describe` and the
   /// seconds after the deadline; 0: there is none.
   void wait(MPI_Request& request, double deadline_seconds, const std::function<std::string()>& describe);
   /// The same, for any condition.
@@ -33,7 +34,7 @@ class MpiState {
   void check_others();
 
   MPI_Comm control() const { return control_; }
-  std::function<void()> poll = {};
+  std::function<void()> look = {};  ///< called now and then by who waits; set while nobody does
 
  private:
   MPI_Comm control_;

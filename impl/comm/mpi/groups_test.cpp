@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups that begin while others do, with members of some processes and several of each.
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "impl/comm/testing.hpp"
+
+namespace shardproof::comm {
+namespace {
+
+using testing::expected, testing::Node, testing::on_ranks, testing::put, testing::values;
+
+TEST(Groups, BeginWhileOthersDo) {
+  constexpr std::int64_t ranks = 7;
+  on_ranks(ranks, {}, [](Node& node) {
+    std::vector<Communicator> groups;
+    std::vector<std::vector<std::int64_t>> members;
+    // Every set of two or three ranks, in one order on all ranks, each at its own pace.
+    for (std::int64_t a = 0; a < ranks; ++a)
+      for (std::int64_t b = a + 1; b < ranks; ++b)
+        for (std::int64_t c = b; c < ranks; ++c) {
+          std::vector<std::int64_t> set = {b, a};  // not in order of rank
+          if (c > b) set.push_back(c);
+          if (std::ranges::find(set, node.rank) == set.end()) continue;
+          std::this_thread::sleep_for(std::chrono::microseconds((node.rank * 31 + b * 17 + c) % 5 * 100));
+          std::vector<Rank> named;
+          for (const auto rank : set) named.push_back(static_cast<Rank>(rank));
+          groups.push_back(node.world.communicator("set", named, "test"));
+          members.push_back(set);
+        }
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      const auto t = put(node.queue, "t", {5}, values<std::int64_t>(node.rank, 5));
+      groups[k].all_reduce(node.queue, t, Operator::sum, "p");
+      std::vector<std::int64_t> right;
+      for (std::int64_t i = 0; i < 5; ++i) right.push_back(expected<std::int64_t>(members[k], i, Operator::sum));
+      EXPECT_EQ(fetch<std::int64_t>(node.queue, t), right);
+    }
+  });
+}
+
+TEST(Groups, OpenAgain) {
+  on_ranks(5, {.delays = 3}, [](Node& node) {
+    for (int round = 0; round < 3; ++round) {
+      auto group = node.world.all("test");
+      const auto t = put(node.queue, "t", {1}, std::vector<std::int64_t>{node.rank});
+      if (node.rank == 0) group.send(node.queue, t, 4, "p");
+      if (node.rank == 4) group.receive(node.queue, t, 0, "p");
+      group.broadcast(node.queue, t, 4, "p");
+      EXPECT_EQ(fetch<std::int64_t>(node.queue, t)[0], 0);
+    }
+  });
+}
+
+TEST(Groups, EveryMessageBetweenMembers) {
+  // Within processes and between them, of sizes around the pieces, in both directions at once.
+  for (const std::int64_t depth : {0, 1, 3}) {
+    on_ranks(5, {.delays = 7, .chunk_elements = 3, .send_depth = depth}, [](Node& node) {
+      auto group = node.world.communicator("ring", {Rank{3}, Rank{0}, Rank{4}, Rank{1}, Rank{2}}, "test");
+      WorkerQueue sender(node.device);
+      for (std::int64_t k = 0; k < 8; ++k)
+        for (std::int64_t to = 0; to < 5; ++to)
+          if (to != group.place())
+            group.send(sender, put(node.queue, "t", {k}, values<Fixed>(10 * group.place() + to, k)), to, "p", {k, to});
+      for (std::int64_t k = 0; k < 8; ++k)
+        for (std::int64_t from = 4; from >= 0; --from) {
+          if (from == group.place()) continue;
+          const Tensor t(node.queue, {"t", Dtype::fixed, {k}, Category::workspace});
+          group.receive(node.queue, t, from, "p", {k, group.place()});
+          EXPECT_TRUE(testing::same(fetch<Fixed>(node.queue, t), values<Fixed>(10 * from + group.place(), k)));
+        }
+      sender.synchronize();
+    });
+  }
+}
+
+TEST(Groups, ClocksAreCompared) {
+  constexpr std::int64_t apart = 1'000'000'000'000;  // far beyond what a round trip takes
+  const auto clock = [] {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() - apart * testing::job->process();
+  };
+  const auto offsets = testing::job->clock_offsets(testing::job->size(), clock);
+  ASSERT_EQ(std::ssize(offsets), testing::job->process() == 0 ? testing::job->size() : 0);
+  for (std::size_t k = 0; k < offsets.size(); ++k)
+    EXPECT_NEAR(static_cast<double>(offsets[k]), static_cast<double>(apart) * static_cast<double>(k), apart / 100);
+}
+
+}  // namespace
+}  // namespace shardproof::comm
