@@ -250,7 +250,8 @@ std::string print_bytes(std::int64_t bytes) {
 
 std::string rerun_line(std::span<const std::string> words) {
   const std::string_view name = program_invocation_name;  // without a slash it is found in PATH
-  std::string line = processes() == nullptr ? "" : fmt::format("mpirun -n {} ", processes()->size());
+  std::string line =
+      processes() == nullptr ? "" : fmt::format("{} -n {} ", comm::launched()->launcher, processes()->size());
   line +=
       shell_quoted(name.find('/') == name.npos ? name : std::filesystem::absolute(name).lexically_normal().native());
   for (const std::string& word : words) line += " " + shell_quoted(word);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shardproof binary under mpirun: ranks are processes. TEST BINARY SOURCE_FOLDER"""
 import json
+import os
 import signal
 import subprocess
 import time
@@ -13,9 +14,9 @@ MPIRUN = str(SOURCE / "scripts/mpirun.sh")
 
 
 class Processes(Cli):
-    def on(self, processes, code, *args, says=(), **options):
+    def on(self, processes, code, *args, says=(), launcher=(MPIRUN,), **options):
         """Runs shardproof on so many processes; mpirun's exit code is theirs."""
-        line = [MPIRUN, "-n", str(processes), BINARY, *args]
+        line = [*launcher, "-n", str(processes), BINARY, *args]
         done = subprocess.run(line, cwd=self.folder, text=True, capture_output=True, timeout=300, **options)
         self.assertEqual(done.returncode, code, f"{args}\n{done.stdout}\n{done.stderr}")
         for text in [says] if isinstance(says, str) else says:
@@ -51,10 +52,10 @@ class Processes(Cli):
                            "pp2 schedule=pipedream replicas=2,1", "dp2 pp2 tp2 schedule=interleaved microbatches=4 layers=1,0,1,0")
         self.expect(PASS, "check", "--suite", suite, "--out", "threads")
         threads = {(r["strategy"], r["track"]): r for r in self.records("threads")}
-        for processes in (2, 3):
+        for processes, of in ((2, []), (3, ["--track", "exact"])):
             out = f"mpi{processes}"
-            self.on(processes, PASS, "check", "--suite", suite, "--out", out)
-            self.assertEqual(len(self.records(out)), 27)
+            self.on(processes, PASS, "check", "--suite", suite, *of, "--out", out)
+            self.assertEqual(len(self.records(out)), 9 if of else 27)
             self.assertEqual(self.digests(out), self.digests("threads"))
             for mine in self.records(out):
                 theirs = threads[mine["strategy"], mine["track"]]
@@ -146,6 +147,33 @@ class Processes(Cli):
         self.assertEqual(self.summary("long")["exit_code"], INTERRUPTED)
         left = subprocess.run(["pgrep", "-f", "steps 1000000 --no-check --out long"], capture_output=True, text=True)
         self.assertEqual(left.stdout, "")
+
+    def test_a_hostfile_also_one_with_too_many_slots(self):
+        args = ["run", "--workload", "tiny", "--track", "exact", "--strategy", "dp2 tp2"]
+        self.expect(PASS, *args, "--out", "threads")
+        many = self.write("hosts", "localhost slots=64\n")
+        for name, file, processes in (("example", str(SOURCE / "scripts/examples/hostfile"), 2), ("many", many, 8)):
+            self.on(processes, PASS, *args, "--out", name, launcher=[MPIRUN, "--hostfile", file])
+            self.assertEqual(self.digests(name), self.digests("threads"))
+
+    def test_the_batch_file_of_slurm(self):
+        # srun stands for itself: it starts its step's tasks by mpirun, and tells them what Slurm tells its own.
+        task = ("export SLURM_PROCID=$OMPI_COMM_WORLD_RANK SLURM_STEP_NUM_TASKS=$OMPI_COMM_WORLD_SIZE; "
+                "unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE; exec \"$@\"")
+        srun = self.write("srun", f"#!/bin/sh\nshift\nexec '{MPIRUN}' -n \"$SLURM_NTASKS\" sh -c '{task}' task \"$@\"\n")
+        os.chmod(f"{self.folder}/{srun}", 0o755)
+        os.makedirs(f"{self.folder}/build/cpu")
+        os.symlink(BINARY, f"{self.folder}/build/cpu/shardproof")
+        slurm = {"PATH": f"{self.folder}:{os.environ['PATH']}", "SLURM_SUBMIT_DIR": str(self.folder), "SLURM_JOB_ID": "7",
+                 "SLURM_NTASKS": "4"}
+        done = subprocess.run([SOURCE / "scripts/examples/slurm.sh"], cwd="/", env=os.environ | slurm, text=True,
+                              capture_output=True, timeout=300)
+        self.assertEqual(done.returncode, PASS, done.stdout + done.stderr)
+        for name, ranks in (("check", {1, 2, 4}), ("run", {8})):
+            records = self.records(f"results/runs/7/{name}")
+            self.assertEqual({r["ranks"] for r in records}, ranks)
+            self.assertEqual({(r["verdict"], r["transport"]) for r in records}, {("pass", "mpi")})
+            self.assertTrue(all(r["rerun"].startswith("srun -n 4 ") for r in records))
 
     def test_started_alone_it_has_threads(self):
         self.on(1, PASS, "run", "--workload", "tiny", "--strategy", "dp2", "--track", "exact", "--out", "one")

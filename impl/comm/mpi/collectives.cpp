@@ -9,6 +9,10 @@ namespace shardproof::comm {
 
 namespace {
 
+/// Of each process. Open MPI 4.1's MPI_Iallreduce keeps the others' elements apart before it adds them, in memory of
+/// the whole call: of 64 MiB at once it takes twice the time of pieces that stay in a cache.
+constexpr std::int64_t piece_bytes = 512 << 10;
+
 /// Integers are unsigned where they are added: sums are modulo 2^bits.
 MPI_Datatype type_of(Dtype dtype, Operator op) {
   const bool adds = op == Operator::sum;
@@ -42,9 +46,11 @@ void MpiCollectives::reduce(int root, Dtype dtype, Operator op, std::byte* data,
   const MPI_Datatype type = type_of(dtype, op);
   const MPI_Op operation = operation_of(op);
   const auto element = static_cast<std::int64_t>(size_of(dtype));
-  int own = 0;
+  int own = 0, processes = 1;
   MPI_Comm_rank(communicator_, &own);
-  in_pieces(elements, options_.chunk_elements, [&](std::int64_t begin, int count) {
+  MPI_Comm_size(communicator_, &processes);
+  const std::int64_t most = std::min(options_.chunk_elements, piece_bytes * processes / element);
+  in_pieces(elements, most, [&](std::int64_t begin, int count) {
     std::byte* const at = data + begin * element;
     MPI_Request request;
     if (root == everybody)
