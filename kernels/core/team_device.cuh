@@ -2,6 +2,8 @@
 // The team of kernels/core/team.hpp as one thread block of W threads. A warp (W = 32) needs no shared memory.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 #include "kernels/core/team.hpp"
@@ -25,7 +27,7 @@ struct DeviceTeam {
     value = tree<16>(value, op);
     if constexpr (W > 32) {
       constexpr int warps = W / 32;
-      __shared__ alignas(16) unsigned char memory[warps * sizeof(T)];
+      alignas(16) __shared__ unsigned char memory[warps * sizeof(T)];
       T* const part = reinterpret_cast<T*>(memory);
       __syncthreads();  // the last fold's results have been read
       if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = value;

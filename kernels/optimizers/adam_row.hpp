@@ -51,4 +51,10 @@ struct AdamRow {
   }
 };
 
+struct GradientScale;
+struct AdamConstants;
+/// The row of one update (optimizers.hpp), all but where its tensors lie.
+template <class S, bool decoupled>
+AdamRow<S, decoupled> adam_row(const GradientScale& scale, const AdamConstants& constants);
+
 }  // namespace shardproof::optimizers

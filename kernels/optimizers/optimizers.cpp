@@ -55,6 +55,29 @@ void momentum(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scal
   });
 }
 
+template <class S, bool decoupled>
+AdamRow<S, decoupled> adam_row(const GradientScale& scale, const AdamConstants& k) {
+  using C = Real<S>;
+  AdamRow<S, decoupled> row{};
+  row.unscale = unscale<S>(scale);
+  row.learning_rate = static_cast<C>(k.learning_rate);
+  row.beta1 = static_cast<C>(k.beta1);
+  row.rest1 = static_cast<C>(1.0 - k.beta1);
+  row.beta2 = static_cast<C>(k.beta2);
+  row.rest2 = static_cast<C>(1.0 - k.beta2);
+  row.correction1 = Correction<C>(1.0 - power(k.beta1, k.step));
+  row.correction2 = Correction<C>(1.0 - power(k.beta2, k.step));
+  row.epsilon = static_cast<C>(k.epsilon);
+  row.decay = static_cast<C>(k.learning_rate * k.weight_decay);
+  return row;
+}
+template AdamRow<Fixed, false> adam_row(const GradientScale&, const AdamConstants&);
+template AdamRow<Fixed, true> adam_row(const GradientScale&, const AdamConstants&);
+template AdamRow<double, false> adam_row(const GradientScale&, const AdamConstants&);
+template AdamRow<double, true> adam_row(const GradientScale&, const AdamConstants&);
+template AdamRow<float, false> adam_row(const GradientScale&, const AdamConstants&);
+template AdamRow<float, true> adam_row(const GradientScale&, const AdamConstants&);
+
 void adam(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scale, const AdamConstants& constants,
           const Tensor& m, const Tensor& v) {
   require_elements("adam", g, p.elements());
@@ -62,19 +85,7 @@ void adam(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scale, c
   require_elements("adam", v, p.elements());
   const auto submit = [&]<class S, bool decoupled>() {
     using C = Real<S>;
-    const auto& k = constants;
-    AdamRow<S, decoupled> prepared{};
-    prepared.unscale = unscale<S>(scale);
-    prepared.learning_rate = static_cast<C>(k.learning_rate);
-    prepared.beta1 = static_cast<C>(k.beta1);
-    prepared.rest1 = static_cast<C>(1.0 - k.beta1);
-    prepared.beta2 = static_cast<C>(k.beta2);
-    prepared.rest2 = static_cast<C>(1.0 - k.beta2);
-    prepared.correction1 = Correction<C>(1.0 - power(k.beta1, k.step));
-    prepared.correction2 = Correction<C>(1.0 - power(k.beta2, k.step));
-    prepared.epsilon = static_cast<C>(k.epsilon);
-    prepared.decay = static_cast<C>(k.learning_rate * k.weight_decay);
-    queue.submit("adam", [=](KernelScope& scope) {
+    queue.submit("adam", [=, prepared = adam_row<S, decoupled>(scale, constants)](KernelScope& scope) {
       auto row = prepared;
       row.p = scope.update<S>(p);
       row.g = scope.read<S>(g);

@@ -39,13 +39,17 @@ elseif(SHARDPROOF_MPI)
   find_package(MPI REQUIRED COMPONENTS CXX)
 endif()
 
-if(SHARDPROOF_CUDA)
+# What device code and its callers are compiled with and linked to; kernels/cuda_standin is the other.
+if(SHARDPROOF_CUDA AND NOT SHARDPROOF_CUDA STREQUAL "STANDIN")
   # CMake 3.25 does not know nvcc's C++20, which a target takes over from CMAKE_CXX_STANDARD: the flag says it instead.
   set(CMAKE_CUDA_STANDARD_REQUIRED OFF)
-  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -std=c++20 --fmad=false --expt-relaxed-constexpr --expt-extended-lambda -Xptxas -warn-spills")
+  # A spill is an error: ptxas warns of nothing else in these kernels.
+  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -std=c++20 --fmad=false --expt-relaxed-constexpr --expt-extended-lambda -Xptxas -warn-spills -Xptxas -Werror")
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real)
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit 12.0 REQUIRED)
+  add_library(shardproof_cuda INTERFACE)
+  target_link_libraries(shardproof_cuda INTERFACE CUDA::cudart CUDA::cublas)
 endif()

@@ -4,7 +4,8 @@
 #
 # The folder's library from its *.cpp (but *_test.cpp, *_bench.cpp, *_main.cpp), one test executable NAME_tests from its
 # *_test.cpp, its *_bench.cpp for bench_kernels (or for an executable BENCH of their own), and a check that each of its
-# headers compiles alone.
+# headers compiles alone. With SHARDPROOF_CUDA also shardproof_NAME_cuda from its *.cu, with those of its DEPS, and
+# NAME_cuda_tests from its *_cuda_test.cpp.
 # NAME is the folder's path with underscores: kernels/layer_norm is kernels_layer_norm. WIDE_VECTORS is for row kernels.
 function(shardproof_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "WIDE_VECTORS" "BENCH" "DEPS;TEST_DEPS;SOURCES")
@@ -17,6 +18,9 @@ function(shardproof_library name)
   file(GLOB headers CONFIGURE_DEPENDS *.hpp)
   file(GLOB cuda CONFIGURE_DEPENDS *.cu)
   list(FILTER sources EXCLUDE REGEX "_(test|bench|main)\\.cpp$")
+  set(cuda_tests ${tests})
+  list(FILTER tests EXCLUDE REGEX "_cuda_test\\.cpp$")
+  list(FILTER cuda_tests INCLUDE REGEX "_cuda_test\\.cpp$")
   foreach(header IN LISTS headers)
     file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR} ${header})
     string(MAKE_C_IDENTIFIER ${relative} id)
@@ -33,10 +37,8 @@ function(shardproof_library name)
     add_library(shardproof_${name}_headers OBJECT ${checks})
     target_link_libraries(shardproof_${name}_headers PRIVATE shardproof_${name})
   endif()
-  if(SHARDPROOF_CUDA AND cuda)
-    add_library(shardproof_${name}_cuda OBJECT ${cuda})
-    target_link_libraries(shardproof_${name}_cuda PRIVATE shardproof_options CUDA::cudart)
-    set_property(GLOBAL APPEND PROPERTY SHARDPROOF_CUDA_LIBRARIES shardproof_${name}_cuda)
+  if(SHARDPROOF_CUDA)
+    shardproof_cuda_part(${name} "${cuda}" "${cuda_tests}" "${arg_DEPS}")
   endif()
   if(BUILD_TESTING AND tests)
     add_executable(${name}_tests ${tests})
@@ -50,6 +52,40 @@ function(shardproof_library name)
   endif()
   set_property(GLOBAL APPEND PROPERTY SHARDPROOF_BENCHES ${benches})
   set_property(GLOBAL APPEND PROPERTY SHARDPROOF_BENCH_LIBRARIES shardproof_${name})
+endfunction()
+
+# shardproof_cuda_part(NAME sources tests deps): what shardproof_library makes of *.cu and *_cuda_test.cpp. CTest runs the
+# tests on the stand-in, in three orders of CUDA threads; on a device whoever has one does.
+function(shardproof_cuda_part name sources tests deps)
+  list(TRANSFORM deps APPEND _cuda)
+  foreach(dep IN LISTS deps)
+    if(NOT TARGET ${dep})
+      list(REMOVE_ITEM deps ${dep})
+    endif()
+  endforeach()
+  if(sources)
+    if(SHARDPROOF_CUDA STREQUAL "STANDIN")
+      set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX)
+    endif()
+    add_library(shardproof_${name}_cuda STATIC ${sources})
+    target_link_libraries(shardproof_${name}_cuda PRIVATE shardproof_options PUBLIC shardproof_cuda
+      INTERFACE shardproof_${name} ${deps})
+    set(deps shardproof_${name}_cuda)
+    set_property(GLOBAL APPEND PROPERTY SHARDPROOF_CUDA_TARGETS shardproof_${name}_cuda)
+  endif()
+  if(NOT BUILD_TESTING OR NOT tests)
+    return()
+  endif()
+  add_executable(${name}_cuda_tests ${tests})
+  target_link_libraries(${name}_cuda_tests PRIVATE shardproof_${name} ${deps} GTest::gtest GTest::gtest_main)
+  set_property(GLOBAL APPEND PROPERTY SHARDPROOF_CUDA_TARGETS ${name}_cuda_tests)
+  if(SHARDPROOF_CUDA STREQUAL "STANDIN")
+    foreach(order "forward" "reverse,late" "shuffled=7")
+      string(REGEX MATCH "^[a-z]+" word ${order})
+      add_test(NAME ${name}_cuda_${word} COMMAND ${name}_cuda_tests)
+      set_tests_properties(${name}_cuda_${word} PROPERTIES LABELS cuda ENVIRONMENT "CUDA_STANDIN=${order}")
+    endforeach()
+  endif()
 endfunction()
 
 # shardproof_bench(NAME source...): a benchmark executable in the build folder.

@@ -2,7 +2,7 @@
 # Build options and the interface target that carries compile flags to every target of ours.
 set(SHARDPROOF_ARCH native CACHE STRING "Instruction set, as -march takes it; the exact track is fast with AVX2+FMA, faster with AVX-512")
 option(SHARDPROOF_WERROR "Warnings are errors" OFF)
-option(SHARDPROOF_CUDA "Compile the CUDA kernels" OFF)
+set(SHARDPROOF_CUDA OFF CACHE STRING "The CUDA kernels: OFF, ON (nvcc), or STANDIN (for the host, by kernels/cuda_standin)")
 set(SHARDPROOF_MPI AUTO CACHE STRING "Ranks as processes, over Open MPI: ON, OFF, or AUTO, where it is found")
 set(SHARDPROOF_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 option(SHARDPROOF_FUZZ "Build fuzz_parsers: needs clang and libFuzzer" OFF)
