@@ -5,7 +5,7 @@
 set -euo pipefail
 . "$(dirname "$0")/help.sh"
 cd "$(dirname "$0")/.."
-preset=${1:?which preset: cpu, cuda, asan or tsan}
+preset=${1:?which preset: cpu, cuda, cuda_standin, asan or tsan}
 shift
 build=build/$preset
 # Ninja configures again when a CMakeLists.txt has changed, but does not know the presets.

@@ -17,10 +17,10 @@ import sys
 import rules
 
 LICENSE = "SPDX-License-Identifier: Apache-2.0"
-LICENSED = {".hpp", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".in"}
+LICENSED = {".hpp", ".cpp", ".h", ".cu", ".cuh", ".py", ".sh", ".cmake", ".in"}
 TEXTS = LICENSED | {".md", ".json", ".txt"}
 SKIPPED = {".git", "build", "runs", "__pycache__", "shared"}
-PARTS = {"cmake", "testing", "tests", "commands", "faults", "manifests"}  # explained by the README one folder up
+PARTS = {"cmake", "testing", "tests", "commands", "faults", "manifests", "include", "machine"}  # explained by the README one folder up
 LONGEST_FILE, LONGEST_README, LONGEST_TWIN = 800, 40, 12
 
 MACHINE_PATH = re.compile(r"(?<![\w.$}])(?:/(?:work|root|home|Users|mnt|scratch)/|\.\./shared\b)")

@@ -40,7 +40,7 @@ DEVICE_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvtx)")
 DEVICE_FOLDERS = ["kernels/*", "impl/comm"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
-SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh", ".in"}
+SUFFIXES = {".hpp", ".cpp", ".h", ".cu", ".cuh", ".in"}
 FOLDERS = ["kernels", "suites", "reference", "impl", "harness", "scripts"]
 
 

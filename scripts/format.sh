@@ -5,7 +5,7 @@
 set -euo pipefail
 . "$(dirname "$0")/help.sh"
 cd "$(dirname "$0")/.."
-mapfile -t files < <(find kernels suites reference impl harness scripts -name '*.[hc]pp' -o -name '*.cu' -o -name '*.cuh')
+mapfile -t files < <(find kernels suites reference impl harness scripts -name '*.[hc]pp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 if [[ ${1:-} == --check ]]; then
   clang-format --dry-run --Werror --ferror-limit=1 "${files[@]}"
 else

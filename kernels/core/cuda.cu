@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/core/cuda.hpp"
-
 #include <string>
 
+#include "kernels/core/cuda.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/launch.cuh"
 
@@ -41,8 +40,8 @@ Memory::~Memory() { cudaFree(data_); }
 void Memory::upload(Stream& stream, const void* from, std::int64_t bytes) {
   require_size("upload", bytes_, bytes);
   if (bytes == 0) return;
-  check("cudaMemcpyAsync", cudaMemcpyAsync(data_, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice,
-                                           stream.handle()));
+  check("cudaMemcpyAsync",
+        cudaMemcpyAsync(data_, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream.handle()));
 }
 
 void Memory::download(Stream& stream, void* to, std::int64_t bytes) const {

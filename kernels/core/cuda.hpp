@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owners of the CUDA runtime's objects. What fails throws DeviceError with the call's name and the runtime's own word
-// for it; a kernel's failure may be found by any later call. Nothing here is ordered by chance: streams are ordered with
-// one another by events, with the host by synchronize().
+// for it; a kernel's failure may be found by any later call. Nothing here is ordered by chance: streams are ordered
+// with one another by events, with the host by synchronize().
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 struct CUstream_st;
 struct CUevent_st;
@@ -52,6 +53,7 @@ class Memory {
  public:
   explicit Memory(std::int64_t bytes);
   ~Memory();
+  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 

@@ -2,10 +2,10 @@
 // How a kernel is started, in a text that nvcc and the stand-in both compile.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstdint>
+
+#include <cuda_runtime.h>
 
 #include "kernels/core/cuda.hpp"
 
@@ -14,8 +14,8 @@ namespace shardproof::cuda {
 /// Throws DeviceError unless it is cudaSuccess.
 void check(const char* call, cudaError_t error);
 
-/// `blocks` blocks, or as many as a grid may have on every device, whose threads then take more than one share each; none
-/// for no work.
+/// `blocks` blocks, or as many as a grid may have on every device, whose threads then take more than one share each;
+/// none for no work.
 template <class... Parameters>
 void launch(Stream& stream, std::int64_t blocks, unsigned threads, void (*kernel)(Parameters...),
             const std::type_identity_t<Parameters>&... arguments) {

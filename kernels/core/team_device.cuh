@@ -2,9 +2,9 @@
 // The team of kernels/core/team.hpp as one thread block of W threads. A warp (W = 32) needs no shared memory.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
+
+#include <cuda_runtime.h>
 
 #include "kernels/core/team.hpp"
 

@@ -225,7 +225,8 @@ void Block::complete(const Thread& last, Warp& warp, Meeting& meeting, Deliver d
 }
 
 void Block::sync_warp(const Site& site, unsigned mask) {
-  meet(site, mask, 0, lane(), [](const Meeting&, unsigned) { return std::uint64_t{0}; }, true);
+  meet(
+      site, mask, 0, lane(), [](const Meeting&, unsigned) { return std::uint64_t{0}; }, true);
 }
 
 std::uint64_t Block::shuffle(const Site& site, unsigned mask, std::uint64_t value, unsigned from) {

@@ -2,8 +2,8 @@
 // One thread block on one thread of the host: every CUDA thread is a fiber that runs until it must wait for others.
 //
 // Rules (CUDA C++ Programming Guide, "Synchronization Functions" and "Warp Shuffle Functions"; a breach is a
-// KernelFault). Where the guide lets threads that have left the kernel be missing, this does not, as compute-sanitizer's
-// synccheck does not:
+// KernelFault). Where the guide lets threads that have left the kernel be missing, this does not, as
+// compute-sanitizer's synccheck does not:
 //   - all threads of a block meet in the same call of __syncthreads;
 //   - the lanes of a mask meet in the same call with the same mask, each naming itself; lanes that a block's last warp
 //     does not have count as named by nobody;

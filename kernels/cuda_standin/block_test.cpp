@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -8,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include "kernels/cuda_standin/grid.hpp"
@@ -97,13 +96,14 @@ TEST(Block, BarriersOrderSharedMemory) {
 }
 
 TEST(Block, BarriersInDivergentCodeAreNamed) {
-  expect_fault(dim3(64), {"of block (0,0,0) is at __syncthreads (block_test.cpp:", "but others wait at __syncthreads"}, [] {
-    if (threadIdx.x < 3) {
-      __syncthreads();
-    } else {
-      __syncthreads();
-    }
-  });
+  expect_fault(dim3(64), {"of block (0,0,0) is at __syncthreads (block_test.cpp:", "but others wait at __syncthreads"},
+               [] {
+                 if (threadIdx.x < 3) {
+                   __syncthreads();
+                 } else {
+                   __syncthreads();
+                 }
+               });
 }
 
 TEST(Block, ThreadsThatLeaveBeforeABarrierAreNamed) {
@@ -112,10 +112,13 @@ TEST(Block, ThreadsThatLeaveBeforeABarrierAreNamed) {
     __syncthreads();
   });
   // In this order thread 33 has left before anyone is at the barrier.
-  EXPECT_EQ(fault_of(dim3(40), orders[1], [] {
-    if (threadIdx.x == 39) return;
-    __syncthreads();
-  }).substr(0, 35), "thread (38,0,0) of block (0,0,0) is");
+  EXPECT_EQ(fault_of(dim3(40), orders[1],
+                     [] {
+                       if (threadIdx.x == 39) return;
+                       __syncthreads();
+                     })
+                .substr(0, 35),
+            "thread (38,0,0) of block (0,0,0) is");
 }
 
 TEST(Block, WaitsThatNobodyEndsAreNamed) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine contexts: machine/context_x86_64.cpp, and elsewhere context_posix.cpp, whose switches cost two system calls each.
+// Machine contexts: machine/context_x86_64.cpp, and elsewhere context_posix.cpp, whose switches cost two system calls
+// each.
 #pragma once
 
 #include <cstddef>

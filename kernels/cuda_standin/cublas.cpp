@@ -2,10 +2,10 @@
 // cuBLAS on the host ("cublas<t>gemm()" of its manual): column-major, c = alpha op(a) op(b) + beta c, where c is not
 // read if beta is 0. An element is the sum of its products in ascending k, each operation rounded once; the library's
 // own order is its secret, so that results are judged by a bound.
-#include <cublas_v2.h>
-
 #include <algorithm>
 #include <cstdint>
+
+#include <cublas_v2.h>
 
 #include "kernels/cuda_standin/runtime.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cublas_v2.h>
-
 #include <limits>
 #include <vector>
 
+#include <cublas_v2.h>
 #include <gtest/gtest.h>
 
 namespace shardproof::cuda_standin {
@@ -81,7 +80,8 @@ TYPED_TEST(Cublas, MultipliesColumnMajorMatrices) {
               sum += a[static_cast<std::size_t>(ta == CUBLAS_OP_N ? l * lda + i : i * lda + l)] *
                      b[static_cast<std::size_t>(tb == CUBLAS_OP_N ? j * ldb + l : l * ldb + j)];
             }
-            ASSERT_EQ(found[static_cast<std::size_t>(j * ldc + i)], 2 * sum + (beta == 0 ? 0 : beta * 2)) << i << "," << j;
+            ASSERT_EQ(found[static_cast<std::size_t>(j * ldc + i)], 2 * sum + (beta == 0 ? 0 : beta * 2))
+                << i << "," << j;
           }
         }
       }

@@ -3,11 +3,11 @@
 //   - the default stream is no stream: what it orders implicitly would hide what the program does not;
 //   - copies between host and host, or of a direction that the pointers decide, are refused;
 //   - a copy from or to the host's memory is never done when the call returns, as with pinned memory.
-#include <cuda_runtime.h>
-
 #include <cstring>
 #include <new>
 #include <utility>
+
+#include <cuda_runtime.h>
 
 #include "kernels/cuda_standin/grid.hpp"
 #include "kernels/cuda_standin/runtime.hpp"

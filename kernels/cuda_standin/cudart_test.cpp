@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cuda_runtime.h>
-
 #include <atomic>
 #include <cmath>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"

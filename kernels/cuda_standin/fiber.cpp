@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda_standin/fiber.hpp"
 
+#include <utility>
+
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <utility>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/cuda_standin/context.hpp"

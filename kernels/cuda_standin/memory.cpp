@@ -66,7 +66,8 @@ std::string Memory::overrun() const {
     const auto whole = [&](const std::byte* from) {
       return std::all_of(from, from + around, [](std::byte b) { return b == guard; });
     };
-    for (const auto& [name, from] : {std::pair{"start", allocation.memory}, std::pair{"end", allocation.memory + around + allocation.bytes}}) {
+    for (const auto& [name, from] :
+         {std::pair{"start", allocation.memory}, std::pair{"end", allocation.memory + around + allocation.bytes}}) {
       if (!whole(from)) {
         return std::string("a kernel has written past the ") + name + " of an allocation of " +
                std::to_string(allocation.bytes) + " bytes";

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seeded faults: each is reported, by its values, by the stand-in or by the sanitizer that the build has.
-#include <cuda_runtime.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include "kernels/cuda_standin/grid.hpp"
@@ -141,7 +140,8 @@ TEST(Seeded, MissingStreamWait) {
 }
 
 TEST(Seeded, MissingSynchronize) {
-  expect_streams_reported(Fault::no_synchronize, [](const auto& seen) { return seen == std::vector<float>(10, -1.0f); });
+  expect_streams_reported(Fault::no_synchronize,
+                          [](const auto& seen) { return seen == std::vector<float>(10, -1.0f); });
 }
 
 TEST(Seeded, SourceOfACopyWrittenTooEarly) {

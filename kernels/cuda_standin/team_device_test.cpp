@@ -52,7 +52,8 @@ TEST(DeviceTeam, FoldsValuesOfAnySize) {
   bool any = false, all = true;
   run_grid(dim3(1), dim3(64), orders[2], [&] {
     all = all && DeviceTeam<64>{}.fold(1001, FixedSum{}, f, Plus{}).raw == expected;
-    any = any || DeviceTeam<64>{}.fold(100, false, [](std::int64_t i) { return i == 77; }, AnyOf{});
+    any = any || DeviceTeam<64>{}.fold(
+                     100, false, [](std::int64_t i) { return i == 77; }, AnyOf{});
   });
   EXPECT_TRUE(all);
   EXPECT_TRUE(any);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cuda_runtime.h>
-
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include "kernels/cuda_standin/grid.hpp"
@@ -35,7 +34,8 @@ std::array<int, 32> lanes(F f) {
 
 template <class F>
 void expect_lanes(const std::array<int, 32>& found, F expected) {
-  for (int lane = 0; lane < 32; ++lane) EXPECT_EQ(found[static_cast<std::size_t>(lane)], expected(lane)) << "lane " << lane;
+  for (int lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(found[static_cast<std::size_t>(lane)], expected(lane)) << "lane " << lane;
 }
 
 /// Every order's fault has each of the parts.
@@ -56,20 +56,23 @@ TEST(Warp, ShufflesMoveValuesBetweenLanes) {
   expect_lanes(lanes([](int l) { return __shfl_sync(~0u, 100 + l, 7); }), [](int) { return 107; });
   expect_lanes(lanes([](int l) { return __shfl_sync(~0u, 100 + l, l * 5); }), [](int l) { return 100 + l * 5 % 32; });
   expect_lanes(lanes([](int l) { return __shfl_xor_sync(~0u, 100 + l, 5); }), [](int l) { return 100 + (l ^ 5); });
-  expect_lanes(lanes([](int l) { return __shfl_up_sync(~0u, 100 + l, 3); }), [](int l) { return 100 + (l < 3 ? l : l - 3); });
-  expect_lanes(lanes([](int l) { return __shfl_down_sync(~0u, 100 + l, 3); }), [](int l) { return 100 + (l > 28 ? l : l + 3); });
+  expect_lanes(lanes([](int l) { return __shfl_up_sync(~0u, 100 + l, 3); }),
+               [](int l) { return 100 + (l < 3 ? l : l - 3); });
+  expect_lanes(lanes([](int l) { return __shfl_down_sync(~0u, 100 + l, 3); }),
+               [](int l) { return 100 + (l > 28 ? l : l + 3); });
 }
 
 // "If width is less than warpSize then each subsection of the warp behaves as a separate entity with a starting logical
 // lane ID of 0."
 TEST(Warp, ShufflesKeepToSectionsOfAWidth) {
-  expect_lanes(lanes([](int l) { return __shfl_sync(~0u, 100 + l, 10, 8); }), [](int l) { return 100 + l / 8 * 8 + 2; });
+  expect_lanes(lanes([](int l) { return __shfl_sync(~0u, 100 + l, 10, 8); }),
+               [](int l) { return 100 + l / 8 * 8 + 2; });
   expect_lanes(lanes([](int l) { return __shfl_up_sync(~0u, 100 + l, 3, 8); }),
                [](int l) { return 100 + (l % 8 < 3 ? l : l - 3); });
   expect_lanes(lanes([](int l) { return __shfl_down_sync(~0u, 100 + l, 3, 8); }),
                [](int l) { return 100 + (l % 8 > 4 ? l : l + 3); });
-  // "each group of width consecutive threads are able to access elements from earlier groups of threads, however if they
-  // attempt to access elements from later groups of threads their own value of var will be returned."
+  // "each group of width consecutive threads are able to access elements from earlier groups of threads, however if
+  // they attempt to access elements from later groups of threads their own value of var will be returned."
   expect_lanes(lanes([](int l) { return __shfl_xor_sync(~0u, 100 + l, 8, 8); }),
                [](int l) { return 100 + (l % 16 < 8 ? l : l ^ 8); });
 }
@@ -84,9 +87,12 @@ TEST(Warp, ShufflesMoveWordsOfEightBytes) {
 }
 
 TEST(Warp, BallotsAskTheLanesOfTheMask) {
-  expect_lanes(lanes([](int l) { return static_cast<int>(__ballot_sync(~0u, l % 3 == 0)); }), [](int) { return 0x49249249; });
-  expect_lanes(lanes([](int l) { return __any_sync(~0u, l == 31) + 2 * __any_sync(~0u, l == 32); }), [](int) { return 1; });
-  expect_lanes(lanes([](int l) { return __all_sync(~0u, l < 31) + 2 * __all_sync(~0u, l < 32); }), [](int) { return 2; });
+  expect_lanes(lanes([](int l) { return static_cast<int>(__ballot_sync(~0u, l % 3 == 0)); }),
+               [](int) { return 0x49249249; });
+  expect_lanes(lanes([](int l) { return __any_sync(~0u, l == 31) + 2 * __any_sync(~0u, l == 32); }),
+               [](int) { return 1; });
+  expect_lanes(lanes([](int l) { return __all_sync(~0u, l < 31) + 2 * __all_sync(~0u, l < 32); }),
+               [](int) { return 2; });
   expect_lanes(lanes([](int l) {
                  if (l >= 4) return 0;
                  return static_cast<int>(__ballot_sync(0xfu, l != 2));
@@ -133,9 +139,11 @@ TEST(Warp, TheLastWarpMayHaveFewerLanes) {
 }
 
 TEST(Warp, WrongMasksAreNamed) {
-  expect_fault(32, {"thread (5,0,0) of block (0,0,0) is at __shfl_sync (warp_test.cpp:", "mask 0x0000000f does not name it"}, [] {
-    if (threadIdx.x == 5) __shfl_sync(0xfu, 1, 0);
-  });
+  expect_fault(
+      32, {"thread (5,0,0) of block (0,0,0) is at __shfl_sync (warp_test.cpp:", "mask 0x0000000f does not name it"},
+      [] {
+        if (threadIdx.x == 5) __shfl_sync(0xfu, 1, 0);
+      });
   expect_fault(32, {"reads lane 20, which mask 0x0000ffff does not name"}, [] {
     if (threadIdx.x < 16) __shfl_sync(0xffffu, 1, 20);
   });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cublas_v2.h>
-
 #include <limits>
 #include <string>
+
+#include <cublas_v2.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/matmul/matmul_cuda.hpp"

@@ -23,8 +23,8 @@ class CuBlas {
   CuBlas(const CuBlas&) = delete;
   CuBlas& operator=(const CuBlas&) = delete;
 
-  /// c[i * n + j] = sum_k a(i,k) b(k,j) for i < m, j < n. A matrix is row-major without gaps or the transpose of one that
-  /// is. Sizes are below 2^31 (InternalError).
+  /// c[i * n + j] = sum_k a(i,k) b(k,j) for i < m, j < n. A matrix is row-major without gaps or the transpose of one
+  /// that is. Sizes are below 2^31 (InternalError).
   template <class S>
   struct Matrix {
     const S* data;

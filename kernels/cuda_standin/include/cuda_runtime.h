@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stand-in for the toolkit's header of this name: what this project uses of the CUDA runtime, for g++ and clang++ on
-// a machine without the toolkit. Names, types and numbers are CUDA's.
+// The stand-in for the toolkit's header of this name: what this project uses of the CUDA runtime, for g++ and clang++
+// on a machine without the toolkit. Names, types and numbers are CUDA's.
 #pragma once
 
 #include <cmath>

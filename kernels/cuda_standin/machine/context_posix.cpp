@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ucontext.h>
-
 #include <cstdint>
 #include <new>
+
+#include <ucontext.h>
 
 #include "kernels/core/errors.hpp"
 #include "kernels/cuda_standin/context.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every CUDA thread is a fiber of the thread sanitizer. Switches order nothing: barriers alone do, so that a missing one
-// is reported even where the values are right.
+// Every CUDA thread is a fiber of the thread sanitizer. Switches order nothing: barriers alone do, so that a missing
+// one is reported even where the values are right.
 #include <sanitizer/tsan_interface.h>
 
 #include "kernels/cuda_standin/sanitizer.hpp"
