@@ -249,8 +249,9 @@ TYPED_TEST(StepOnCudaOf, Adam) {
   using C = Real<S>;
   const auto& step = recorded<S>();
   const auto& w = step.workload;
-  const auto row =
-      optimizers::adam_row<S, false>({}, {step.learning_rate, w.beta1, w.beta2, w.epsilon, recorded_step, false, 0.0});
+  const double loss_scale = std::is_same_v<S, Fixed> ? w.loss_scale : 1.0;
+  const auto row = optimizers::adam_row<S, false>(
+      {.loss_scale = loss_scale}, {step.learning_rate, w.beta1, w.beta2, w.epsilon, recorded_step, false, 0.0});
   cuda::Stream stream;
   int updated = 0;
   for (const auto& after : step.after) {
