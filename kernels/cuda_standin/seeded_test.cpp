@@ -117,7 +117,9 @@ std::vector<float> there_and_back(Fault fault) {
   EXPECT_EQ(cudaLaunchKernelEx(&config, twice, source, to, count), cudaSuccess);
   EXPECT_EQ(cudaMemcpyAsync(result.data(), to, bytes, cudaMemcpyDeviceToHost, kernels), cudaSuccess);
   if (fault != Fault::no_synchronize) cudaStreamSynchronize(kernels);
-  auto seen = result;
+  // One by one: of the vector's own copy (memmove) g++ 12's thread sanitizer reports nothing.
+  std::vector<float> seen;
+  for (const float v : result) seen.push_back(v);
 
   cudaStreamDestroy(kernels);
   cudaStreamDestroy(copies);

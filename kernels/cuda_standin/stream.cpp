@@ -10,8 +10,9 @@ namespace shardproof::cuda_standin {
 
 void Progress::reach(std::uint64_t n) {
   sanitizer::release(&order_);
+  const sanitizer::Unseen unseen;
   {
-    const sanitizer::UnseenLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     reached_ = std::max(reached_, n);
   }
   changed_.notify_all();
@@ -33,8 +34,9 @@ namespace sanitizer = shardproof::cuda_standin::sanitizer;
 CUstream_st::CUstream_st(bool late) : late_(late), thread_([this] { loop(); }) {}
 
 CUstream_st::~CUstream_st() {
+  const sanitizer::Unseen unseen;
   {
-    const sanitizer::UnseenLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -44,9 +46,10 @@ CUstream_st::~CUstream_st() {
 std::uint64_t CUstream_st::push(std::function<void()> work) {
   auto item = std::make_unique<Work>(Work{std::move(work)});
   sanitizer::release(&item->order);
+  const sanitizer::Unseen unseen;
   std::uint64_t number = 0;
   {
-    const sanitizer::UnseenLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(item));
     number = ++pushed_;
   }
@@ -55,8 +58,9 @@ std::uint64_t CUstream_st::push(std::function<void()> work) {
 }
 
 void CUstream_st::demand(std::uint64_t n) {
+  const sanitizer::Unseen unseen;
   {
-    const sanitizer::UnseenLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     demanded_ = std::max(demanded_, n);
   }
   changed_.notify_all();

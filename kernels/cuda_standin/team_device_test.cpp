@@ -49,14 +49,15 @@ TEST(DeviceTeam, FoldsAsTheHostDoes) {
 TEST(DeviceTeam, FoldsValuesOfAnySize) {
   const auto f = [](std::int64_t i) { return term(Fixed{i << 30}); };
   const auto expected = HostTeam<64>{}.fold(1001, FixedSum{}, f, Plus{}).raw;
-  bool any = false, all = true;
+  std::vector<int> right(64);
   run_grid(dim3(1), dim3(64), orders[2], [&] {
-    all = all && DeviceTeam<64>{}.fold(1001, FixedSum{}, f, Plus{}).raw == expected;
-    any = any || DeviceTeam<64>{}.fold(
-                     100, false, [](std::int64_t i) { return i == 77; }, AnyOf{});
+    const DeviceTeam<64> team;
+    const bool sum = team.fold(1001, FixedSum{}, f, Plus{}).raw == expected;
+    const bool any = team.fold(
+        100, false, [](std::int64_t i) { return i == 77; }, AnyOf{});
+    right[threadIdx.x] = sum && any ? 1 : 0;
   });
-  EXPECT_TRUE(all);
-  EXPECT_TRUE(any);
+  EXPECT_EQ(right, std::vector<int>(64, 1));
 }
 
 TEST(DeviceTeam, EachVisitsEveryElementOnce) {

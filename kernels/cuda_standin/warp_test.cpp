@@ -130,7 +130,7 @@ TEST(Warp, TheLastWarpMayHaveFewerLanes) {
   int sum = 0;
   run_grid(dim3(1), dim3(40), orders[2], [&] {
     const int count = std::popcount(__ballot_sync(~0u, 1));
-    if (threadIdx.x % 32 == 0) sum += count;
+    if (threadIdx.x % 32 == 0) atomicAdd(&sum, count);
   });
   EXPECT_EQ(sum, 40);
   expect_fault(40, {"thread (3", "reads lane 9, which mask 0x000000ff does not name"}, [] {

@@ -19,7 +19,13 @@ namespace shardproof::cuda_standin::sanitizer {
 
 Kind kind() { return Kind::thread; }
 void open(Stack& stack) { stack.fiber = __tsan_create_fiber(0); }
-void close(Stack& stack) { __tsan_destroy_fiber(stack.fiber); }
+void close(Stack& stack) {
+  // What ran on it, and may not have ended, comes before what follows: a switch of flags 0 orders.
+  void* const own = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(stack.fiber, __tsan_switch_to_fiber_no_sync);
+  __tsan_switch_to_fiber(own, 0);
+  __tsan_destroy_fiber(stack.fiber);
+}
 Stack running() { return {nullptr, 0, __tsan_get_current_fiber()}; }
 void leave(void**, const Stack& to) { __tsan_switch_to_fiber(to.fiber, __tsan_switch_to_fiber_no_sync); }
 void arrive(void*, Stack*) {}
