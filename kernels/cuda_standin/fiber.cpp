@@ -47,6 +47,7 @@ Fiber::~Fiber() {
 void Fiber::start(const std::function<void()>& f) {
   function_ = &f;
   ended_ = false;
+  sanitizer::clear(stack_);
   context_ = make_context(static_cast<std::byte*>(stack_.bottom), stack_.bytes, &Fiber::entry);
 }
 

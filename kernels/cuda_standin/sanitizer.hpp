@@ -20,6 +20,8 @@ struct Stack {
 /// Before its first use and after its last.
 void open(Stack& stack);
 void close(Stack& stack);
+/// Frames that were never left are forgotten: another function starts on it.
+void clear(Stack& stack);
 /// The stack that calls, as far as it is known.
 Stack running();
 /// Just before a switch. `kept` takes what belongs to the stack that is left; nullptr: it has ended.

@@ -8,8 +8,9 @@ namespace shardproof::cuda_standin::sanitizer {
 
 Kind kind() { return Kind::address; }
 void open(Stack&) {}
-// Frames that were never left have marked parts of it as out of bounds.
-void close(Stack& stack) { ASAN_UNPOISON_MEMORY_REGION(stack.bottom, stack.bytes); }
+void close(Stack& stack) { clear(stack); }
+// They have marked parts of it as out of bounds.
+void clear(Stack& stack) { ASAN_UNPOISON_MEMORY_REGION(stack.bottom, stack.bytes); }
 Stack running() { return {}; }
 
 void leave(void** kept, const Stack& to) { __sanitizer_start_switch_fiber(kept, to.bottom, to.bytes); }

@@ -6,6 +6,7 @@ namespace shardproof::cuda_standin::sanitizer {
 Kind kind() { return Kind::none; }
 void open(Stack&) {}
 void close(Stack&) {}
+void clear(Stack&) {}
 Stack running() { return {}; }
 void leave(void**, const Stack&) {}
 void arrive(void*, Stack*) {}

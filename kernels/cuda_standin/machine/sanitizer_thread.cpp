@@ -26,6 +26,7 @@ void close(Stack& stack) {
   __tsan_switch_to_fiber(own, 0);
   __tsan_destroy_fiber(stack.fiber);
 }
+void clear(Stack&) {}
 Stack running() { return {nullptr, 0, __tsan_get_current_fiber()}; }
 void leave(void**, const Stack& to) { __tsan_switch_to_fiber(to.fiber, __tsan_switch_to_fiber_no_sync); }
 void arrive(void*, Stack*) {}
