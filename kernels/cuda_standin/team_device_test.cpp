@@ -46,6 +46,24 @@ TEST(DeviceTeam, FoldsAsTheHostDoes) {
   expect_host_bits<512, float>();
 }
 
+/// One text that folds again and again, as rows do: no fold may write what a slow thread still reads of the last.
+TEST(DeviceTeam, FoldsOneAfterTheOther) {
+  constexpr int threads = 64, rounds = 5;
+  for (const auto& order : orders) {
+    std::vector<int> sums(threads * rounds);
+    run_grid(dim3(1), dim3(threads), order, [&] {
+      for (int round = 0; round < rounds; ++round) {
+        const int sum = DeviceTeam<threads>{}.fold(
+            100, 0, [=](std::int64_t i) { return static_cast<int>(i) * (round + 1); }, Plus{});
+        sums[static_cast<std::size_t>(round) * threads + threadIdx.x] = sum;
+      }
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      ASSERT_EQ(sums[i], 4950 * (static_cast<int>(i) / threads + 1)) << "thread " << i % threads;
+    }
+  }
+}
+
 TEST(DeviceTeam, FoldsValuesOfAnySize) {
   const auto f = [](std::int64_t i) { return term(Fixed{i << 30}); };
   const auto expected = HostTeam<64>{}.fold(1001, FixedSum{}, f, Plus{}).raw;
