@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "impl/engine/testing.hpp"
-#include "kernels/core/cuda.hpp"
+#include "kernels/core/testing/cuda_values.hpp"
 #include "kernels/core/testing/values.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/layer_norm/layer_norm.hpp"
@@ -112,21 +112,7 @@ struct Cpu {
   }
 };
 
-template <class T>
-cuda::Buffer<T> on_device(cuda::Stream& stream, const std::vector<T>& values) {
-  cuda::Buffer<T> buffer(std::ssize(values));
-  buffer.upload(stream, values);
-  stream.synchronize();
-  return buffer;
-}
-
-template <class T>
-std::vector<T> from_device(cuda::Stream& stream, const cuda::Buffer<T>& buffer) {
-  std::vector<T> values(static_cast<std::size_t>(buffer.size()));
-  buffer.download(stream, std::span<T>(values));
-  stream.synchronize();
-  return values;
-}
+using shardproof::testing::from_device, shardproof::testing::on_device;
 
 std::uint64_t top_of(const std::vector<Fixed>& values) {
   return fold_magnitude(HostTeam<32>{}, std::ssize(values), [p = values.data()](std::int64_t i) { return p[i]; });

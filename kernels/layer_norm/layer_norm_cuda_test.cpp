@@ -6,18 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/core/testing/cuda_values.hpp"
 #include "kernels/core/testing/values.hpp"
 
 namespace shardproof::layer_norm {
 namespace {
 
-template <class T>
-std::vector<T> fetch(cuda::Stream& stream, const cuda::Buffer<T>& from) {
-  std::vector<T> values(static_cast<std::size_t>(from.size()));
-  from.download(stream, std::span<T>(values));
-  stream.synchronize();
-  return values;
-}
+using testing::from_device, testing::on_device;
 
 template <class T>
 void expect_bits(const std::vector<T>& found, const std::vector<T>& expected, const char* what) {
@@ -43,11 +38,11 @@ bool run(std::int64_t n, std::int64_t hidden, double size) {
   }
 
   cuda::Stream stream;
-  cuda::Buffer<S> x_gpu(n * hidden), dy_gpu(n * hidden), weight_gpu(hidden), bias_gpu(hidden), y_gpu(n * hidden),
-      dx_gpu(n * hidden), mean_gpu(n), rstd_gpu(n);
+  const auto x_gpu = on_device(stream, x), dy_gpu = on_device(stream, dy), weight_gpu = on_device(stream, weight),
+             bias_gpu = on_device(stream, bias);
+  const cuda::Buffer<S> y_gpu(n * hidden), dx_gpu(n * hidden), mean_gpu(n), rstd_gpu(n);
   cuda::Buffer<std::int32_t> flag(1);
   flag.zero(stream);
-  x_gpu.upload(stream, x), dy_gpu.upload(stream, dy), weight_gpu.upload(stream, weight), bias_gpu.upload(stream, bias);
   launch(stream,
          ForwardRow<S>{x_gpu.data(), weight_gpu.data(), bias_gpu.data(), y_gpu.data(), mean_gpu.data(), rstd_gpu.data(),
                        hidden, epsilon},
@@ -56,11 +51,11 @@ bool run(std::int64_t n, std::int64_t hidden, double size) {
          BackwardRow<S>{dy_gpu.data(), x_gpu.data(), mean_gpu.data(), rstd_gpu.data(), weight_gpu.data(), dx_gpu.data(),
                         hidden},
          n, flag.data());
-  expect_bits(fetch(stream, y_gpu), y, "y");
-  expect_bits(fetch(stream, mean_gpu), mean, "mean");
-  expect_bits(fetch(stream, rstd_gpu), rstd, "rstd");
-  expect_bits(fetch(stream, dx_gpu), dx, "dx");
-  EXPECT_EQ(fetch(stream, flag)[0] != 0, overflow);
+  expect_bits(from_device(stream, y_gpu), y, "y");
+  expect_bits(from_device(stream, mean_gpu), mean, "mean");
+  expect_bits(from_device(stream, rstd_gpu), rstd, "rstd");
+  expect_bits(from_device(stream, dx_gpu), dx, "dx");
+  EXPECT_EQ(from_device(stream, flag)[0] != 0, overflow);
   return overflow;
 }
 

@@ -8,28 +8,18 @@
 #include <gtest/gtest.h>
 
 #include "kernels/core/errors.hpp"
+#include "kernels/core/testing/cuda_values.hpp"
 #include "kernels/core/testing/values.hpp"
 
 namespace shardproof::matmul {
 namespace {
 
+using testing::from_device, testing::on_device;
+
 struct Shape {
   std::int64_t m, n, k;
 };
 constexpr Shape shapes[] = {{0, 3, 2}, {3, 0, 2}, {3, 5, 0}, {1, 1, 1}, {7, 13, 31}, {5, 300, 3}, {2, 3, 1025}};
-
-template <class T>
-void upload(cuda::Stream& stream, cuda::Buffer<T>& to, const std::vector<T>& from) {
-  to.upload(stream, from);
-  stream.synchronize();
-}
-template <class T>
-std::vector<T> fetch(cuda::Stream& stream, const cuda::Buffer<T>& from) {
-  std::vector<T> values(static_cast<std::size_t>(from.size()));
-  from.download(stream, std::span<T>(values));
-  stream.synchronize();
-  return values;
-}
 
 TEST(MatmulCuda, ExactIsTheSumOfRoundedProducts) {
   cuda::Stream stream;
@@ -38,10 +28,10 @@ TEST(MatmulCuda, ExactIsTheSumOfRoundedProducts) {
       const auto a = testing::random<Fixed>("a", m * k, -size, size),
                  b = testing::random<Fixed>("b", k * n, -size, size);
       const auto top = fold_magnitude(HostTeam<32>{}, k * n, [p = b.data()](std::int64_t i) { return p[i]; });
-      cuda::Buffer<Fixed> a_gpu(m * k), b_gpu(k * n), c_gpu(m * n);
-      upload(stream, a_gpu, a), upload(stream, b_gpu, b);
+      const auto a_gpu = on_device(stream, a), b_gpu = on_device(stream, b);
+      const cuda::Buffer<Fixed> c_gpu(m * n);
       launch(stream, {{a_gpu.data(), k, 1}, {b_gpu.data(), n, 1}, nullptr, c_gpu.data(), n, k, top, 0}, m);
-      const auto c = fetch(stream, c_gpu);
+      const auto c = from_device(stream, c_gpu);
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
           FixedSum sum;
@@ -61,10 +51,10 @@ void expect_within_bound(const Shape& shape, bool a_transposed, bool b_transpose
   const auto a = testing::random<S>("a", m * k), b = testing::random<S>("b", k * n);
   cuda::Stream stream;
   CuBlas blas;
-  cuda::Buffer<S> a_gpu(m * k), b_gpu(k * n), c_gpu(m * n);
-  upload(stream, a_gpu, a), upload(stream, b_gpu, b);
+  const auto a_gpu = on_device(stream, a), b_gpu = on_device(stream, b);
+  const cuda::Buffer<S> c_gpu(m * n);
   blas.multiply<S>(stream, m, n, k, {a_gpu.data(), a_transposed}, {b_gpu.data(), b_transposed}, c_gpu.data());
-  const auto c = fetch(stream, c_gpu);
+  const auto c = from_device(stream, c_gpu);
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       long double sum = 0, magnitudes = 0;

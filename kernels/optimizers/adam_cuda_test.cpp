@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/core/testing/cuda_values.hpp"
 #include "kernels/core/testing/values.hpp"
 #include "kernels/optimizers/optimizers.hpp"
 #include "kernels/optimizers/optimizers_cuda.hpp"
@@ -20,17 +21,12 @@ void expect_host_bits(std::int64_t n) {
   auto row = adam_row<S, decoupled>({.loss_scale = 4, .clip_factor = 0.7}, {1e-2, 0.9, 0.999, 1e-8, 3, decoupled, 0.1});
 
   cuda::Stream stream;
-  cuda::Buffer<S> p_gpu(n), g_gpu(n);
-  cuda::Buffer<C> m_gpu(n), v_gpu(n);
-  p_gpu.upload(stream, p), g_gpu.upload(stream, g), m_gpu.upload(stream, m), v_gpu.upload(stream, v);
-  stream.synchronize();
+  const auto p_gpu = testing::on_device(stream, p), g_gpu = testing::on_device(stream, g);
+  const auto m_gpu = testing::on_device(stream, m), v_gpu = testing::on_device(stream, v);
   row.p = p_gpu.data(), row.g = g_gpu.data(), row.m = m_gpu.data(), row.v = v_gpu.data();
   launch(stream, row, n);
-  auto p_found = p;
-  auto m_found = m, v_found = v;
-  p_gpu.download(stream, std::span<S>(p_found)), m_gpu.download(stream, std::span<C>(m_found));
-  v_gpu.download(stream, std::span<C>(v_found));
-  stream.synchronize();
+  const auto p_found = testing::from_device(stream, p_gpu);
+  const auto m_found = testing::from_device(stream, m_gpu), v_found = testing::from_device(stream, v_gpu);
 
   row.p = p.data(), row.g = g.data(), row.m = m.data(), row.v = v.data();
   row(HostTeam<row_lanes<S>>{}, n);
