@@ -16,7 +16,7 @@ namespace shardproof::comm {
 
 namespace {
 
-constexpr std::array<FaultRow, 7> rows = {{
+constexpr std::array<FaultRow, 9> rows = {{
     {"skip", "the result is left out; at=input: zero is contributed"},
     {"repeat", "all_reduce and reduce_scatter of sums: as if summed once more"},
     {"scale", "the contribution times the factor"},
@@ -24,6 +24,8 @@ constexpr std::array<FaultRow, 7> rows = {{
     {"delay", "the call begins later, which must change nothing"},
     {"wrong_group", "reductions: over the other members only; all_gather, all_to_all: parts rotated"},
     {"slow", "the rank takes factor times as long for all that it computes, which must change nothing"},
+    {"mismatch", "the rank makes a collective for another purpose, which must end the run"},
+    {"fail", "the rank throws an error instead of the call, which must end the run"},
 }};
 constexpr std::array<std::string_view, 2> side_names = {"input", "output"};
 
@@ -38,7 +40,9 @@ std::vector<std::string_view> kind_names() {
 bool acts_on(Fault fault, Kind kind) {
   const bool reduces = kind == Kind::all_reduce || kind == Kind::reduce_scatter;
   switch (fault) {
-    case Fault::delay: return true;
+    case Fault::delay:
+    case Fault::fail: return true;
+    case Fault::mismatch: return kind != Kind::send && kind != Kind::receive;
     case Fault::slow: return false;
     case Fault::repeat: return reduces;
     case Fault::wrong_group: return reduces || kind == Kind::all_gather || kind == Kind::all_to_all;

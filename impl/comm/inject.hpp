@@ -17,7 +17,8 @@
 
 namespace shardproof::comm {
 
-/// What a rank does wrong. Its peers never hang: the rank still takes part in the call. Its *contribution* is what
+/// What a rank does wrong. Its peers never hang: but for the last two, which end the run, it still takes part in the
+/// call. Its *contribution* is what
 /// others get from it, its *result* what it gets; both faults of a side act where the call has that side.
 enum class Fault : std::uint8_t {
   skip,     ///< the result is left out: the tensor stays as it was (or as poison). On the input: zero is contributed
@@ -28,6 +29,8 @@ enum class Fault : std::uint8_t {
   delay,    ///< begins `ms` later, or when another rank has failed
   wrong_group,  ///< reductions: over the others only (not sum: over itself only); all_gather, all_to_all: parts rotated
   slow,         ///< of no call: all kernels of the rank but exchanges take `factor` times as long (slow_queue)
+  mismatch,     ///< collectives: made for the purpose `injected`, which the other members must refuse
+  fail,         ///< throws an error of its own instead
 };
 enum class Side : std::uint8_t { input, output };
 

@@ -36,7 +36,7 @@ TEST(Injection, EveryFindingAtOnce) {
                      4);
   });
   for (const std::string line :
-       {"--inject corupt: fault \"corupt\": one of skip repeat scale corrupt delay wrong_group slow",
+       {"--inject corupt: fault \"corupt\": one of skip repeat scale corrupt delay wrong_group slow mismatch fail",
         "--inject slow:factor=0.5: factor \"0.5\": 1 to 1000", "factor \"1001\": 1 to 1000",
         "axis \"tp\": no parameter of slow", "call \"1\": no parameter of slow",
         "kind \"reduce\": one of all_reduce reduce_scatter", "rank \"4\": 0 to 3", "call \"0\": a whole number from 1",

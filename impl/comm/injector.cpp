@@ -28,7 +28,10 @@ std::optional<Side> side_of(const Injection& injection, const Group& group, cons
   const bool in = contributes(call, group.place), out = has_result(call, group.place);
   const bool reduces = call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter;
   switch (injection.fault) {
-    case Fault::delay: return Side::input;
+    case Fault::delay:
+    case Fault::fail: return Side::input;
+    case Fault::mismatch:
+      return call.kind != Kind::send && call.kind != Kind::receive ? std::optional(Side::input) : std::nullopt;
     case Fault::slow: return std::nullopt;
     case Fault::repeat:
       return reduces && call.op == Operator::sum && group.size() > 1 ? std::optional(Side::output) : std::nullopt;
@@ -128,6 +131,14 @@ class InjectedChannel final : public Channel {
 
   void before(KernelScope& scope, const Injection& injection, Call& call) const {
     if (injection.fault == Fault::delay) return injector_.pause(injection.ms / 1000);
+    if (injection.fault == Fault::fail)
+      throw InternalError("--inject " + to_text(injection) + ": " + std::string(name_of(call.kind)) + " " +
+                          std::to_string(call.number) + " of axis " + group().axis + " (purpose " +
+                          std::string(call.purpose) + ")");
+    if (injection.fault == Fault::mismatch) {
+      call.purpose = "injected";
+      return;
+    }
     const auto side = side_of(injection, group(), call);
     if (injection.fault == Fault::skip && side == Side::output) {
       call.overflow = call.overflow || (call.kind == Kind::all_reduce && scope.overflow_of(call.output));

@@ -38,13 +38,16 @@ struct Deal {
   std::int64_t used() const { return process_of(ranks - 1) + 1; }
 };
 
+class FlightRecorder;
+
 /// A job of several processes, from MPI's start to its end. All calls but the last three are made by all processes in
 /// the same order; those that wait for an idle process have no deadline, and leave it idle.
 class MpiJob {
  public:
   /// Starts MPI where a launcher has started more than one process; else none. Throws NotBuilt where this binary has no
-  /// MPI, DeviceError where it has no threads.
-  static std::unique_ptr<MpiJob> begin();
+  /// MPI, DeviceError where it has no threads. The recorder (monitor.hpp), if any, outlives the job: with it a wait
+  /// names who is to blame, and ends where another process has died.
+  static std::unique_ptr<MpiJob> begin(FlightRecorder* recorder = nullptr);
   /// The library's name and version; "not built".
   static std::string library();
   virtual ~MpiJob() = default;

@@ -6,7 +6,7 @@
 
 namespace shardproof::comm {
 
-std::unique_ptr<MpiJob> MpiJob::begin() {
+std::unique_ptr<MpiJob> MpiJob::begin(FlightRecorder*) {
   const auto found = launched();
   if (!found || found->size == 1) return nullptr;
   throw NotBuilt(std::string(found->launcher) + " has started " + std::to_string(found->size) +

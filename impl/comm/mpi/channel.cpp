@@ -71,6 +71,8 @@ MpiChannel::MpiChannel(MpiState& state, MpiBoard& board, Group group, TrafficLed
       board_(board),
       group_(std::move(group)),
       index_(board.index[static_cast<std::size_t>(group_.place)]),
+      row_(state.watch ? state.watch->row(group_.members[static_cast<std::size_t>(group_.place)], group_)
+                       : std::uint16_t{0}),
       delays_(board.state.options.delays, group_.members[static_cast<std::size_t>(group_.place)], group_.axis,
               group_.channel),
       traffic_(traffic) {
@@ -105,17 +107,34 @@ void MpiChannel::execute(KernelScope& scope, const Call& call) {
   delays_.pause(call.number, 0);
   note_progress();
   const Buffers own = open(scope, call, group_.place);
-  switch (call.kind) {
-    case Kind::send: send(call, own); break;
-    case Kind::receive: receive(scope, call, own); break;
-    case Kind::all_to_all: all_to_all(scope, call, own); break;
-    default: collective(scope, call, own);
-  }
+  recorded(scope, call, own);
   note_progress();
   const std::int64_t payload_bytes = call.kind == Kind::barrier ? 0 : payload(call).bytes(), wire = wire_bytes(call);
   const std::int64_t lanes = call.two_lanes ? 2 : 1;
   traffic_.add({group_.axis, call.kind, std::string(call.purpose)}, payload_bytes / lanes, wire / lanes);
   if (call.two_lanes) traffic_.add({group_.axis, call.kind, "second_lane"}, payload_bytes / 2, wire / 2);
+}
+
+void MpiChannel::recorded(KernelScope& scope, const Call& call, const Buffers& own) {
+  {
+    const InFlight noted(state_.recorder(), row_, group_, call);
+    try {
+      switch (call.kind) {
+        case Kind::send: return send(call, own);
+        case Kind::receive: return receive(scope, call, own);
+        case Kind::all_to_all: all_to_all(scope, call, own); break;
+        default: collective(scope, call, own);
+      }
+    } catch (const MpiError&) {  // as calls of unequal sizes end
+      require_match();
+      throw;
+    }
+  }
+  require_match();
+}
+
+void MpiChannel::require_match() const {
+  if (state_.watch) state_.watch->check_call(row_);
 }
 
 // By the ring's convention: what a rank takes from others, each part once (thread_channel.hpp).

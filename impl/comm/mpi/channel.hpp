@@ -31,6 +31,9 @@ class MpiChannel final : public Channel {
  private:
   using Inputs = std::span<const std::byte* const>;
 
+  void recorded(KernelScope& scope, const Call& call, const Buffers& own);
+  /// Throws CommError where other members have made another call, as far as their flight records say.
+  void require_match() const;
   void collective(KernelScope& scope, const Call& call, const Buffers& own);
   /// For all members here, whose inputs these are: what the others take is in board_.said.
   void speak(const Call& call, const Buffers& own, Inputs inputs, bool overflow);
@@ -58,6 +61,7 @@ class MpiChannel final : public Channel {
   MpiBoard& board_;
   const Group group_;
   const std::int64_t index_;  // among the members here
+  const std::uint16_t row_;   // of the flight record
   Delays delays_;
   TrafficLedger& traffic_;
 };

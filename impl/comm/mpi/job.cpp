@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "impl/comm/inject.hpp"
+#include "impl/comm/monitor.hpp"
 #include "impl/comm/mpi/world.hpp"
 #include "impl/comm/rank_threads.hpp"
 #include "kernels/core/errors.hpp"
@@ -14,9 +15,26 @@ namespace shardproof::comm {
 
 namespace {
 
+/// The time of a training in the flight record.
+class Training {
+ public:
+  Training(Watch* watch, double timeout_seconds) : watch_(watch) {
+    if (watch_ != nullptr) watch_->begin_training(timeout_seconds);
+  }
+  ~Training() {
+    if (watch_ != nullptr) watch_->recorder().end_training();
+  }
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+
+ private:
+  Watch* const watch_;
+};
+
 class OpenMpiJob final : public MpiJob {
  public:
-  OpenMpiJob() {
+  explicit OpenMpiJob(FlightRecorder* recorder) : recorder_(recorder) {
+    const Blocked starting(recorder_, "MPI_Init_thread");
     int provided = MPI_THREAD_SINGLE;
     require_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     if (provided < MPI_THREAD_MULTIPLE) throw DeviceError("this MPI library takes no calls from several threads");
@@ -27,8 +45,15 @@ class OpenMpiJob final : public MpiJob {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     state_ = std::make_unique<MpiState>(control_);
+    if (recorder_ == nullptr) return;
+    const std::string job = job_name(*launched());
+    state_->watch =
+        std::make_unique<Watch>(*recorder_, [&](std::int64_t process) { return flight_path(job, process); });
+    recorder_->end_training();  // idle
   }
   ~OpenMpiJob() override {
+    const Blocked ending(recorder_, "MPI_Finalize");
+    if (recorder_ != nullptr) recorder_->file().phase = static_cast<std::uint32_t>(Phase::ending);
     for (auto& [processes, communicator] : first_)
       if (communicator != MPI_COMM_NULL) MPI_Comm_free(&communicator);
     MPI_Comm_free(&meeting_);
@@ -122,6 +147,7 @@ class OpenMpiJob final : public MpiJob {
                      std::to_string(deal.count(0)) + " ranks were started");
     const auto injections = parse_injections(options.injections, deal.ranks);
     const MPI_Comm everybody = first(deal.used());
+    const Training training(state_->watch.get(), options.timeout_seconds);
     MpiRun run(*state_, everybody, meeting_, rank_, deal, options);
     std::vector<std::int64_t> hits(injections.size()), all(injections.size());
     run_ranks(run.threads(), static_cast<Rank>(deal.first(rank_)), deal.count(rank_), [&](Rank self) {
@@ -160,6 +186,7 @@ class OpenMpiJob final : public MpiJob {
   }
 
   [[noreturn]] void part(int exit_code) override {
+    if (recorder_ != nullptr) recorder_->decide(exit_code);
     MPI_Abort(MPI_COMM_WORLD, exit_code);
     std::abort();
   }
@@ -180,12 +207,14 @@ class OpenMpiJob final : public MpiJob {
     int range[1][3] = {{0, static_cast<int>(processes) - 1, 1}};
     require_mpi(MPI_Comm_group(MPI_COMM_WORLD, &all), "MPI_Comm_group");
     require_mpi(MPI_Group_range_incl(all, 1, range, &some), "MPI_Group_range_incl");
+    const Blocked meeting(recorder_, "MPI_Comm_create_group");
     require_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &communicator), "MPI_Comm_create_group");
     MPI_Group_free(&some);
     MPI_Group_free(&all);
     return communicator;
   }
 
+  FlightRecorder* const recorder_;
   int rank_ = 0, size_ = 1;
   MPI_Comm control_ = MPI_COMM_NULL, words_ = MPI_COMM_NULL, meeting_ = MPI_COMM_NULL;
   std::map<std::int64_t, MPI_Comm> first_;  // by their number
@@ -204,10 +233,10 @@ std::string MpiJob::library() {
   return all.substr(0, all.find_first_of(",\n"));
 }
 
-std::unique_ptr<MpiJob> MpiJob::begin() {
+std::unique_ptr<MpiJob> MpiJob::begin(FlightRecorder* recorder) {
   const auto found = launched();
   if (!found || found->size == 1) return nullptr;
-  return std::make_unique<OpenMpiJob>();
+  return std::make_unique<OpenMpiJob>(recorder);
 }
 
 }  // namespace shardproof::comm

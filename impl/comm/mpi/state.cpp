@@ -14,7 +14,7 @@ void require_mpi(int code, const char* function) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw CommError(std::string(function) + ": " + std::string(text, static_cast<std::size_t>(length)));
+  throw MpiError(std::string(function) + ": " + std::string(text, static_cast<std::size_t>(length)));
 }
 
 MpiState::MpiState(MPI_Comm control) : control_(control) { MPI_Comm_rank(control, &rank_); }
@@ -43,9 +43,7 @@ void MpiState::wait(const std::function<bool()>& done, double deadline_seconds,
     if (now >= next_look) {
       check_others();
       if (look) look();
-      if (deadline_seconds > 0 && waited.count() > deadline_seconds)
-        throw HangError(describe() + ": has waited for " + std::to_string(static_cast<std::int64_t>(deadline_seconds)) +
-                        " s");
+      if (deadline_seconds > 0) require_in_time(waited.count(), deadline_seconds, describe);
       next_look = now + std::chrono::milliseconds(5);
     }
     if (waited.count() < 1e-3)
@@ -55,7 +53,19 @@ void MpiState::wait(const std::function<bool()>& done, double deadline_seconds,
   }
 }
 
+void MpiState::require_in_time(double waited_seconds, double deadline_seconds,
+                               const std::function<std::string()>& describe) const {
+  const double deadline = watch ? watch->deadline_seconds() : deadline_seconds;
+  if (waited_seconds <= deadline || (watch && watch->goes_on())) return;
+  std::string text = describe();
+  if (watch) text += ", in step " + std::to_string(watch->recorder().file().step);
+  text += ": has waited for " + std::to_string(static_cast<std::int64_t>(waited_seconds)) + " s";
+  const std::string reason = watch ? watch->reason() : "";
+  throw HangError(reason.empty() ? text : text + ": " + reason);
+}
+
 void MpiState::check_others() {
+  if (watch) watch->check();
   int there = 0;
   MPI_Message message;
   MPI_Status status;

@@ -5,15 +5,23 @@
 #define OMPI_SKIP_MPICXX
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <mpi.h>
 
 #include "impl/comm/mpi.hpp"
+#include "impl/comm/watch.hpp"
+#include "kernels/core/errors.hpp"
 
 namespace shardproof::comm {
 
-/// Throws CommError naming the function.
+/// What a function of MPI returned.
+struct MpiError : CommError {
+  using CommError::CommError;
+};
+
+/// Throws MpiError naming the function.
 void require_mpi(int code, const char* function);
 
 /// Threads of the process wait beside each other.
@@ -24,19 +32,26 @@ class MpiState {
 
   /// Waits until the request has completed. Processors may be fewer than processes: a wait soon yields, then sleeps.
   /// Throws JobFailed where another process has failed, what `look` throws, and HangError with `describe` and the
-  /// seconds after the deadline; 0: there is none.
+  /// seconds after the deadline; 0: there is none. With a watch the deadline may be longer (FlightRecorder), starts
+  /// anew whenever a process of this machine begins or ends a call, and the error says who is to blame.
   void wait(MPI_Request& request, double deadline_seconds, const std::function<std::string()>& describe);
   /// The same, for any condition.
   void wait(const std::function<bool()>& done, double deadline_seconds, const std::function<std::string()>& describe);
   bool is_complete(MPI_Request& request) const;
 
-  /// Throws JobFailed where a process has said that it failed.
+  /// Throws JobFailed where a process has said that it failed, and what Watch::check() throws.
   void check_others();
 
   MPI_Comm control() const { return control_; }
   std::function<void()> look = {};  ///< called now and then by who waits; set while nobody does
+  std::unique_ptr<Watch> watch = {};  ///< where this process is monitored
+
+  FlightRecorder* recorder() const { return watch ? &watch->recorder() : nullptr; }
 
  private:
+  void require_in_time(double waited_seconds, double deadline_seconds,
+                       const std::function<std::string()>& describe) const;
+
   MPI_Comm control_;
   int rank_ = 0;
 };

@@ -116,6 +116,7 @@ MPI_Comm MpiRun::make_communicator(const MpiBoard& board, Rank rank) {
   MPI_Comm made;
   require_mpi(MPI_Comm_group(everybody_, &all), "MPI_Comm_group");
   require_mpi(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl");
+  const Blocked making(state_.recorder(), "MPI_Comm_create_group");
   require_mpi(MPI_Comm_create_group(everybody_, some, tag, &made), "MPI_Comm_create_group");
   MPI_Group_free(&some);
   MPI_Group_free(&all);

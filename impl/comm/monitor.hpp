@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process that a launcher started forks before it does anything: the child trains, and the parent watches over it.
+// What becomes of the child, killed, stopped or stuck in a library, the parent sees, says, and ends the job.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "impl/comm/flight.hpp"
+#include "impl/comm/mpi.hpp"
+
+namespace shardproof::comm {
+
+/// For process 0 to write what it knows after another was lost, and to end the job: longer, and the monitor ends it.
+inline constexpr double grace_seconds = 20;
+
+/// A name that the processes of a job on this machine share, and others do not.
+std::string job_name(const Launched& launched);
+/// Where the record of process k of the job is while it runs.
+std::filesystem::path flight_path(std::string_view job, std::int64_t process);
+
+/// Returns in the child, whose parent is its monitor: it passes on signals and the exit code, ends the child when the
+/// launcher has ended, and
+/// - a child that was killed, or ended before FlightRecorder::decide(): exit code `lost`, after `grace_seconds` for the
+///   others to end the job by themselves, and at once for process 0;
+/// - a child that is stopped, or in a Blocked function, for longer than its deadline and that grace: is killed, and the
+///   exit code is `hang`.
+/// It keeps the record in the record's folder unless the child ended with a code below 8 (exit codes of the harness).
+/// Before any thread exists. Throws CommError where it cannot fork.
+std::unique_ptr<FlightRecorder> begin_monitored(const Launched& launched, int hang, int lost);
+
+}  // namespace shardproof::comm

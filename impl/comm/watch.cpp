@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "impl/comm/watch.hpp"
+
+#include <algorithm>
+
+#include "kernels/core/errors.hpp"
+
+namespace shardproof::comm {
+
+Watch::Watch(FlightRecorder& recorder, const std::function<std::filesystem::path(std::int64_t)>& path_of)
+    : recorder_(recorder), members_(FlightFile::most_groups) {
+  for (std::int64_t k = 0; k < recorder.file().processes; ++k)
+    if (auto other = k == recorder.file().process ? nullptr : MappedFlight::open(path_of(k)))
+      others_.push_back(std::move(other));
+}
+
+void Watch::begin_training(double timeout_seconds) {
+  const std::lock_guard lock(mutex_);
+  for (auto& members : members_) members.clear();
+  recorder_.begin_training(timeout_seconds);
+}
+
+std::uint16_t Watch::row(Rank rank, const Group& group) {
+  const std::uint16_t row = recorder_.row(rank, group);
+  const std::lock_guard lock(mutex_);
+  auto& members = members_[row];
+  if (!members.empty() || row + 1u == FlightFile::most_groups) return row;  // the last one may stand for several groups
+  for (const Rank member : group.members)
+    if (member != rank) members.push_back({group_key(member, group.axis, group.channel, group.members)});
+  return row;
+}
+
+const FlightGroup* Watch::find(std::uint64_t key) const {
+  for (const auto& other : others_) {
+    if (other->file().training != recorder_.file().training) continue;
+    for (const FlightGroup& row : other->file().groups)
+      if (row.key.load(std::memory_order_acquire) == key) return &row;
+  }
+  return nullptr;
+}
+
+void Watch::check_call(std::uint16_t row) {
+  const FlightGroup& own = recorder_.file().groups[row];
+  const std::uint64_t place = own.calls.load(std::memory_order_relaxed);
+  const std::uint64_t signature = own.signatures[place % FlightGroup::kept].load(std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  for (Member& member : members_[row]) {
+    if (member.row == nullptr) member.row = find(member.key);
+    if (member.row == nullptr) continue;
+    const auto calls = [&] { return member.row->calls.load(std::memory_order_acquire); };
+    if (calls() < place) continue;
+    const std::uint64_t theirs = member.row->signatures[place % FlightGroup::kept].load(std::memory_order_acquire);
+    // A member that is so far ahead that it has written over it, or in the next training, has made this call with us.
+    if (theirs == signature || calls() >= place + FlightGroup::kept || member.row->key != member.key) continue;
+    const FlightMerge found = merged();
+    throw CommError(found.reasons.empty() ? "calls do not match" : found.reasons.front());
+  }
+}
+
+void Watch::check() {
+  for (const auto& other : others_)
+    if (other->file().signal != 0 || other->file().status >= 0) throw RankLost(merged().reasons.at(0));
+  const FlightFile& own = recorder_.file();
+  for (const FlightCall& call : own.open) {
+    const bool waits = call.sequence.load(std::memory_order_acquire) != 0 && call.place > 0;
+    const std::uint16_t row = waits ? call.group : 0;
+    if (waits && row < FlightFile::most_groups) check_call(row);
+  }
+}
+
+double Watch::deadline_seconds() const { return static_cast<double>(recorder_.file().deadline_ns) * 1e-9; }
+
+bool Watch::goes_on() const {
+  std::int64_t progress = recorder_.file().progress_ns;
+  for (const auto& other : others_) progress = std::max<std::int64_t>(progress, other->file().progress_ns);
+  return flight_clock() - progress < recorder_.file().deadline_ns;
+}
+
+FlightMerge Watch::merged() const {
+  std::vector<FlownRecord> records = {read_flight(recorder_.bytes(), "own")};
+  records[0].ended_ns = flight_clock();  // it is read now
+  for (const auto& other : others_) records.push_back(read_flight(other->bytes(), "other"));
+  return merge(records);
+}
+
+std::string Watch::reason() const {
+  std::string text;
+  for (const std::string& one : merged().reasons) text += (text.empty() ? "" : "; ") + one;
+  return text;
+}
+
+}  // namespace shardproof::comm
