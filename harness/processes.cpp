@@ -2,6 +2,7 @@
 #include "harness/processes.hpp"
 
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "harness/text.hpp"
 #include "harness/tracks.hpp"
 #include "impl/comm/inject.hpp"
+#include "impl/comm/monitor.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::harness {
@@ -26,7 +28,11 @@ comm::MpiJob* of_this_run = nullptr;
 std::int64_t of_each_process = 0;  // ranks; 0: as evenly as possible
 std::int64_t of_all_machines = 0;  // processors
 bool one_clock = true;             // of all processes
-bool broken = false;               // a training has ended in its middle: processes no longer agree on what comes next
+comm::FlightRecorder* recorder = nullptr;
+std::string flight_folder;
+std::vector<Node> nodes_of_this_run;
+/// A training has ended in its middle, with this code: processes no longer agree on what comes next.
+std::optional<ExitCode> broken;
 
 std::string text_of(const TrainingJob& job, std::int64_t observed_steps) {
   const auto& threads = job.threads;
@@ -44,7 +50,8 @@ std::string text_of(const TrainingJob& job, std::int64_t observed_steps) {
               {"chunk_elements", threads.chunk_elements},
               {"send_depth", threads.send_depth},
               {"injections", threads.injections},
-              {"observed_steps", observed_steps}}
+              {"observed_steps", observed_steps},
+              {"flight", flight_folder}}
       .dump();
 }
 
@@ -98,9 +105,30 @@ RankLedgers ledgers_of(const Json& said) {
   return ledgers;
 }
 
+/// In the flight record. What others said, and waits that were too long, are no failure of this process.
+void decide(ExitCode code, const std::exception& error) {
+  const bool is_own =
+      dynamic_cast<const comm::JobFailed*>(&error) == nullptr && dynamic_cast<const HangError*>(&error) == nullptr &&
+      dynamic_cast<const RankLost*>(&error) == nullptr && dynamic_cast<const Interrupted*>(&error) == nullptr;
+  recorder->decide(static_cast<int>(code), is_own ? reason_of(error) : "");
+}
+
 }  // namespace
 
 comm::MpiJob* processes() { return of_this_run; }
+
+comm::FlightRecorder* flight() { return recorder; }
+
+const std::vector<Node>& nodes() { return nodes_of_this_run; }
+
+void keep_flight_in(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder / "flight", error);
+  if (error) throw WriteError(fmt::format("cannot write {}: {}", (folder / "flight").string(), error.message()));
+  if (recorder == nullptr) return;
+  flight_folder = std::filesystem::absolute(folder) / "flight";
+  recorder->keep_in(flight_folder);
+}
 
 std::string_view transport() { return of_this_run == nullptr ? "threads" : "mpi"; }
 
@@ -116,15 +144,34 @@ std::int64_t processors(std::int64_t here) { return of_this_run == nullptr ? her
 
 comm::Deal dealt(std::int64_t ranks) { return {ranks, of_this_run->size(), of_each_process}; }
 
-Processes::Processes() : job_(comm::MpiJob::begin()) {
+std::unique_ptr<comm::FlightRecorder> monitored() {
+  const auto found = comm::launched();
+  if (!found || found->size == 1) return nullptr;
+  return comm::begin_monitored(*found, static_cast<int>(ExitCode::hang), static_cast<int>(ExitCode::rank_lost));
+}
+
+Processes::Processes(comm::FlightRecorder* of_this_process) {
+  if (of_this_process == nullptr) return;
+  const std::string own = to_json(identity());  // of the libraries that MPI's start has not loaded
+  job_ = comm::MpiJob::begin(of_this_process);
   of_this_run = job_.get();
-  if (!job_) return;
+  recorder = of_this_process;
   const auto machines = job_->gather(job_->size(), describe_machine());
+  for (const std::string& text : job_->gather(job_->size(), own)) all_.push_back(parse_identity(text));
   if (serves()) return;
   of_all_machines = processors_of(machines);
   one_clock = share_a_clock(machines);
 }
-Processes::~Processes() { of_this_run = nullptr; }
+Processes::~Processes() {
+  of_this_run = nullptr;
+  recorder = nullptr;
+  nodes_of_this_run.clear();
+}
+
+std::string Processes::differences() {
+  nodes_of_this_run = nodes_of(all_);
+  return harness::differences(all_);
+}
 
 bool Processes::serves() const { return job_ && job_->process() != 0; }
 
@@ -133,6 +180,7 @@ ExitCode Processes::serve() {
     while (true) {
       const Json said = Json::parse(job_->broadcast(""));
       if (said.contains("exit_code")) return static_cast<ExitCode>(said.at("exit_code").get<int>());
+      recorder->keep_in(said.at("flight").get<std::string>());
       set_ranks_per_process(said.at("ranks_per_process"));
       one_clock = said.at("one_clock");
       if (job_->process() >= dealt(said.at("ranks")).used()) continue;
@@ -142,6 +190,7 @@ ExitCode Processes::serve() {
     }
   } catch (const std::exception& error) {
     const ExitCode code = exit_code_of(error);
+    decide(code, error);
     if (dynamic_cast<const comm::JobFailed*>(&error) == nullptr) {
       const std::string reason = reason_of(error);
       job_->fail(reason.starts_with("rank ") ? reason : fmt::format("process {}: {}", job_->process(), reason),
@@ -154,12 +203,17 @@ ExitCode Processes::serve() {
 
 void Processes::dismiss(ExitCode code) {
   if (!job_) return;
-  if (broken) job_->part(static_cast<int>(code));
+  if (broken) {
+    if (!flight_folder.empty() && code >= ExitCode::hang && code != ExitCode::interrupted)
+      say(stderr, fmt::format("shardproof: who waited for whom: shardproof flight {}\n", shell_quoted(flight_folder)));
+    job_->part(static_cast<int>(code));
+  }
   job_->broadcast(Json{{"exit_code", static_cast<int>(code)}}.dump());
 }
 
 void ProcessTraining::announce(const TrainingJob& job, std::int64_t observed_steps) {
-  if (broken) throw CommError("this run's processes have lost each other in an earlier case");
+  if (broken)
+    throw comm::JobFailed("this run's processes have lost each other in an earlier case", static_cast<int>(*broken));
   if (job.strategy.ranks() > most_ranks())
     throw NotSupported(fmt::format("{} needs {}, and {} processes of {} each were started", plan::print(job.strategy),
                                    counted(job.strategy.ranks(), "rank"), job_.size(), most_ranks() / job_.size()));
@@ -173,11 +227,12 @@ void ProcessTraining::run(const comm::Deal& deal, const comm::ThreadsOptions& op
     job_.run(deal, options, rank);
   } catch (const comm::NoCallMatched&) {  // all ranks know, and go on
     throw;
-  } catch (const comm::JobFailed&) {
-    broken = true;
+  } catch (const comm::JobFailed& error) {
+    broken = exit_code_of(error);
     throw;
   } catch (const std::exception& error) {
-    broken = true;
+    broken = exit_code_of(error);
+    decide(*broken, error);
     job_.fail(reason_of(error), static_cast<int>(exit_code_of(error)));
     throw;
   }

@@ -9,26 +9,36 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "harness/exit_code.hpp"
 #include "harness/ledgers.hpp"
+#include "harness/node.hpp"
 #include "harness/training.hpp"
 #include "harness/transport.hpp"
+#include "impl/comm/flight.hpp"
 #include "impl/comm/mpi.hpp"
 
 namespace shardproof::harness {
 
+/// Where a launcher has started several processes, returns in one that has a monitor (impl/comm/monitor.hpp), with its
+/// flight record; else nullptr. Before any thread exists.
+std::unique_ptr<comm::FlightRecorder> monitored();
+
 /// From MPI's start to its end; on process 0 main() runs the command in between.
 class Processes {
  public:
-  /// Throws NotBuilt, DeviceError, BadInput as MpiJob::begin().
-  Processes();
+  /// Throws NotBuilt, DeviceError, BadInput as MpiJob::begin(). The recorder outlives this.
+  explicit Processes(comm::FlightRecorder* recorder);
   ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
   /// Whether this process is to serve().
   bool serves() const;
+  /// On process 0, before all else: the others' differences from it that change what is computed, one sentence a line;
+  /// "" if there are none. From here on nodes() knows.
+  std::string differences();
   /// Until process 0 has ended: the exit code of the run.
   ExitCode serve();
   /// Process 0 at its end: tells the others. Does not return where some of them failed in the middle of a training.
@@ -36,6 +46,7 @@ class Processes {
 
  private:
   std::unique_ptr<comm::MpiJob> job_;
+  std::vector<ProcessIdentity> all_;  // on process 0
 };
 
 /// The training over processes. On process 0 it throws what its own ranks throw, and JobFailed for what others said;

@@ -17,6 +17,7 @@
 #include "harness/report_files.hpp"
 #include "harness/saved_run.hpp"
 #include "harness/text.hpp"
+#include "harness/transport.hpp"
 #include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 
@@ -231,10 +232,11 @@ void RunFolder::summarise(ExitCode code, const std::string& command_line) {
   nlohmann::ordered_json verdicts = nlohmann::ordered_json::object();
   for (const std::string& name : verdict_names())
     verdicts[name] = std::ranges::count(ended_, verdict_named(name), &Ended::verdict);
-  const nlohmann::ordered_json summary = {
+  nlohmann::ordered_json summary = {
       {"schema", summary_schema}, {"command", command_line}, {"exit_code", static_cast<int>(code)},
       {"cases", ended_.size()},   {"verdicts", verdicts},
   };
+  for (const Node& node : nodes()) summary["nodes"].push_back(nlohmann::ordered_json::parse(to_json(node)));
   reported_.runs = {{path_.string(), command_line, static_cast<int>(code)}};
   reported_.timelines = read_timelines(path_, reported_.cases());
   write_reports(path_, reported_);

@@ -34,6 +34,7 @@ void read_summary(const fs::path& path, SavedRun& run) {
     if (count != there) verdicts.report(fmt::format("\"{}\" is {}, but there are {} such records", name, count, there));
   }
   verdicts.finish();
+  fields.has("nodes");  // for people: each record names the machine of process 0
   fields.finish();
   if (records.empty() && code == 0) fields.report("a run without a record did not pass");
   throw_findings(findings);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -85,23 +86,37 @@ ExitCode obeyed(std::span<const std::string> args) {
   }
 }
 
+/// What a process does alone, or beside others of its job.
+ExitCode worked(std::span<const std::string> args, comm::FlightRecorder* recorder) {
+  try {
+    prepare_process();
+  } catch (const DeviceError& error) {
+    say(stderr, fmt::format("shardproof: {}\n", error.what()));
+    return ExitCode::environment;
+  }
+  Processes all(recorder);
+  if (all.serves()) return all.serve();
+  ExitCode code = ExitCode::environment;
+  if (const std::string differences = all.differences(); differences.empty())
+    code = obeyed(args);
+  else
+    say(stderr, printable(fmt::format("shardproof: processes differ in what must not differ\n{}\n", differences)));
+  all.dismiss(code);
+  return code;
+}
+
 ExitCode guarded(std::span<const std::string> args) {
+  std::unique_ptr<comm::FlightRecorder> recorder;
+  ExitCode code = ExitCode::internal;
   try {
     catch_signals();
-    try {
-      prepare_process();
-    } catch (const DeviceError& error) {
-      say(stderr, fmt::format("shardproof: {}\n", error.what()));
-      return ExitCode::environment;
-    }
-    Processes all;
-    if (all.serves()) return all.serve();
-    const ExitCode code = obeyed(args);
-    all.dismiss(code);
-    return code;
+    recorder = monitored();
+    code = worked(args, recorder.get());
   } catch (const std::exception& error) {
-    return told(error);
+    code = told(error);
   }
+  if (recorder) recorder->decide(static_cast<int>(code));
+  return code;
 }
 
 }  // namespace

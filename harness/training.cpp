@@ -85,8 +85,10 @@ Trained train(const TrainingJob& job, const workload::Corpus& corpus, const Trai
       }
       device.spans().turn(false);
       peak.stop(device.memory());
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (leads && flight() != nullptr) flight()->end_step(seconds);
       if (first) {
-        trained.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        trained.seconds.push_back(seconds);
         trained.steps.push_back(result);
       }
       if (step <= watcher.observed_steps) {

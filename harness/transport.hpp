@@ -3,9 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string_view>
+#include <vector>
+
+#include "harness/node.hpp"
 
 namespace shardproof::comm {
+class FlightRecorder;
 class MpiJob;
 struct Deal;
 }  // namespace shardproof::comm
@@ -14,6 +19,13 @@ namespace shardproof::harness {
 
 /// The processes that a launcher started; nullptr where ranks are threads.
 comm::MpiJob* processes();
+/// What this process writes down of its calls; nullptr where ranks are threads.
+comm::FlightRecorder* flight();
+/// When this run fails, the flight records of its processes are kept in FOLDER/flight; those of an earlier one are
+/// removed. Throws WriteError.
+void keep_flight_in(const std::filesystem::path& folder);
+/// The machines of the processes; none where ranks are threads.
+const std::vector<Node>& nodes();
 /// "threads" or "mpi".
 std::string_view transport();
 /// --ranks-per-process: so many ranks are threads of each process that mpirun or srun started, as far as a case has

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long checks, and those that read clocks: every case of the suites, every planted fault, 1,000 flipped bits, random
-# strategies for SHARDPROOF_SOAK (30m), a part of the full grid of pipelines, another each day of the year, for at most
-# SHARDPROOF_EXHAUSTIVE (30m), all tests under both sanitizers, one digest from three compilers' builds, long
-# runs, pipelines beside theory. Prints a table and fails if a stage did.
+# The long checks, and those that read clocks: every case of the suites, every planted fault, processes that fail at 20
+# drawn moments, 1,000 flipped bits, random strategies for SHARDPROOF_SOAK (30m), a part of the full grid of pipelines,
+# another each day of the year, for at most SHARDPROOF_EXHAUSTIVE (30m), all tests under both sanitizers, one digest from
+# three compilers' builds, long runs, pipelines beside theory. Prints a table and fails if a stage did.
 #   scripts/nightly.sh [STAGE...]    only these stages: faults soak
 set -uo pipefail
 . "$(dirname "$0")/help.sh"
@@ -48,6 +48,7 @@ stage mpi_conformance scripts/mpirun.sh -n 8 build/cpu/shardproof check --suite 
   --out "$out/mpi" --overwrite
 stage mpi_pipeline scripts/mpirun.sh -n 8 build/cpu/shardproof check --suite pipeline --track exact --out "$out/mpi" \
   --overwrite
+stage failures_20 env SHARDPROOF_FAILURE_SEEDS=20 /usr/bin/python3 scripts/tests/failure_test.py build/cpu/shardproof .
 stage flips_1000 env SHARDPROOF_FLIPS=1000 build/cpu/harness/harness_tests --gtest_filter='Flips.*'
 stage faults scripts/faults.sh
 stage soak build/cpu/shardproof check --random --seed "$(date +%Y%j)" --time-budget "${SHARDPROOF_SOAK:-30m}" \

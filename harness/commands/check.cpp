@@ -335,6 +335,7 @@ ExitCode run(std::span<const std::string> args) {
   }
   const Environment here = environment();
   RunFolder folder = request.folder.open();
+  keep_flight_in(folder.path());
   if (request.exhaustive) {
     say(stderr, printable(request.exhaustive->sizes()));
     take_begun(request, folder.earlier());

@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -72,6 +74,7 @@ class Cli(unittest.TestCase):
 
     def write(self, name, content):
         path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return name
 
@@ -83,6 +86,15 @@ class Cli(unittest.TestCase):
         line = process.stdout.readline()
         self.assertTrue(line.startswith("step "), line + process.stderr.read() if process.poll() is not None else line)
         return process
+
+
+def flight_record(cli):
+    """Of a process that has done nothing, the only one of its job."""
+    head = b"SPFLIGHT" + struct.pack("<II", 1, 0)
+    cli.write("cut.flight/rank-0.flight", head + bytes(64))
+    refused = cli.expect(USAGE, "flight", "cut.flight").stderr
+    size = int(re.search(r"whole ones have (\d+)", refused)[1])
+    return (b"SPFLIGHT" + struct.pack("<IIqq", 1, size, 0, 1)).ljust(size, b"\0")
 
 
 def main():

@@ -27,6 +27,8 @@ class Commands(Cli):
         (self.folder / "build").mkdir()
         (self.folder / "build/candidate").symlink_to("oracle")  # the export's example; an export is a candidate too
         self.run_tiny("--out", "results/runs/tiny")  # what the report's example is about
+        (self.folder / "results/runs/tiny/flight").mkdir()  # as of a run over processes that failed
+        self.write("results/runs/tiny/flight/rank-0.flight", binary.flight_record(self))
         examples = self.expect(PASS, "--help").stdout.split("Examples:\n")[1].split("\n\n")[0].splitlines()
         self.assertGreater(len(examples), 3)
         for example in examples:
