@@ -207,7 +207,7 @@ int FlightRecorder::begin(std::uint16_t row, const Group& group, const Call& cal
   open.sequence.store(0, relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   open.begin_ns = now, open.end_ns = 0;
-  open.elements = call.kind == Kind::barrier ? 0 : whole.elements();
+  open.elements = whole ? whole.elements() : 0;
   open.number = call.number;
   open.place = static_cast<std::int64_t>(place);
   open.peer = peer_of(group, call);
@@ -216,7 +216,7 @@ int FlightRecorder::begin(std::uint16_t row, const Group& group, const Call& cal
   open.microbatch = static_cast<std::int32_t>(call.tag.microbatch);
   open.group = row;
   open.kind = static_cast<std::uint8_t>(call.kind);
-  open.dtype = call.kind == Kind::barrier ? std::uint8_t{0} : static_cast<std::uint8_t>(whole.dtype());
+  open.dtype = whole ? static_cast<std::uint8_t>(whole.dtype()) : std::uint8_t{0};
   open.op = static_cast<std::uint8_t>(call.op);
   copy(call.purpose, open.purpose);
   open.sequence.store(record.next_sequence.fetch_add(1, relaxed) + 1, std::memory_order_release);
