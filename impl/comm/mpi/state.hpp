@@ -43,7 +43,7 @@ class MpiState {
   void check_others();
 
   MPI_Comm control() const { return control_; }
-  std::function<void()> look = {};  ///< called now and then by who waits; set while nobody does
+  std::function<void()> look = {};    ///< called now and then by who waits; set while nobody does
   std::unique_ptr<Watch> watch = {};  ///< where this process is monitored
 
   FlightRecorder* recorder() const { return watch ? &watch->recorder() : nullptr; }
