@@ -10,7 +10,7 @@
 
 namespace shardproof::harness {
 
-/// --ranks-per-process.
+/// --ranks-per-process and --no-shared-memory.
 class ProcessOptions {
  public:
   /// Declares it; this object must outlive options.parse().
@@ -20,6 +20,7 @@ class ProcessOptions {
 
  private:
   std::optional<std::int64_t> ranks_;
+  bool no_shared_memory_ = false;
 };
 
 /// The words that ask for what holds.

@@ -26,6 +26,7 @@ using Json = nlohmann::ordered_json;
 
 comm::MpiJob* of_this_run = nullptr;
 std::int64_t of_each_process = 0;  // ranks; 0: as evenly as possible
+bool shares_memory = true;
 std::int64_t of_all_machines = 0;  // processors
 bool one_clock = true;             // of all processes
 comm::FlightRecorder* recorder = nullptr;
@@ -40,6 +41,7 @@ std::string text_of(const TrainingJob& job, std::int64_t observed_steps) {
               {"strategy", plan::print(job.strategy)},
               {"ranks", job.strategy.ranks()},
               {"ranks_per_process", of_each_process},
+              {"shared_memory", shares_memory},
               {"record_spans", job.record_spans},
               {"one_clock", one_clock},
               {"track", name_of(job.track)},
@@ -134,6 +136,8 @@ std::string_view transport() { return of_this_run == nullptr ? "threads" : "mpi"
 
 void set_ranks_per_process(std::int64_t ranks) { of_each_process = ranks; }
 std::int64_t ranks_per_process() { return of_each_process; }
+void set_shared_memory(bool used) { shares_memory = used; }
+bool shared_memory() { return shares_memory; }
 
 std::int64_t most_ranks() {
   const std::int64_t each = of_each_process > 0 ? of_each_process : comm::most_thread_ranks;
@@ -182,6 +186,7 @@ ExitCode Processes::serve() {
       if (said.contains("exit_code")) return static_cast<ExitCode>(said.at("exit_code").get<int>());
       recorder->keep_in(said.at("flight").get<std::string>());
       set_ranks_per_process(said.at("ranks_per_process"));
+      set_shared_memory(said.at("shared_memory"));
       one_clock = said.at("one_clock");
       if (job_->process() >= dealt(said.at("ranks")).used()) continue;
       const Announced training = announced(said);
@@ -220,8 +225,9 @@ void ProcessTraining::announce(const TrainingJob& job, std::int64_t observed_ste
   job_.broadcast(text_of(job, observed_steps));
 }
 
-void ProcessTraining::run(const comm::Deal& deal, const comm::ThreadsOptions& options,
+void ProcessTraining::run(const comm::Deal& deal, comm::ThreadsOptions options,
                           const std::function<void(comm::World&)>& rank) {
+  options.shared_memory = shared_memory();
   if (job_.process() != 0) return job_.run(deal, options, rank);
   try {
     job_.run(deal, options, rank);

@@ -58,7 +58,7 @@ class ProcessTraining {
   /// On process 0: gives the others the training. Throws NotSupported where the processes carry fewer ranks.
   void announce(const TrainingJob& job, std::int64_t observed_steps);
   /// This process's ranks.
-  void run(const comm::Deal& deal, const comm::ThreadsOptions& options, const std::function<void(comm::World&)>& rank);
+  void run(const comm::Deal& deal, comm::ThreadsOptions options, const std::function<void(comm::World&)>& rank);
   /// On process 0 what all ranks have counted and, unless `spans` is empty, recorded, each process having given its own
   /// ranks'. Returns what the spans' names point into. Where processes do not share a clock, times are as process 0's
   /// clock had shown them when the gathering began; clocks that drift apart by 10 us a second make steps that lie a

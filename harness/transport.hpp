@@ -32,6 +32,9 @@ std::string_view transport();
 /// ranks. 0: those of each case as evenly as possible.
 void set_ranks_per_process(std::int64_t ranks);
 std::int64_t ranks_per_process();
+/// Not --no-shared-memory: processes of one machine reduce through memory that they share.
+void set_shared_memory(bool used);
+bool shared_memory();
 /// How many ranks the processes carry; threads of one process, most_thread_ranks.
 std::int64_t most_ranks();
 /// That all processes may use together; `here` where ranks are threads.

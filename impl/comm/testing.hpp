@@ -35,7 +35,7 @@ struct Node {
 inline MpiJob* job = nullptr;
 
 /// Runs f(node) on each rank; no wait is longer than 20 s unless the options say so. In processes: on this one's ranks,
-/// of which there are several where there are too few processes.
+/// of which there are several where there are too few processes; once with shared memory and once without.
 template <class F>
 void on_ranks(std::int64_t ranks, ThreadsOptions options, F f) {
   if (options.timeout_seconds == ThreadsOptions{}.timeout_seconds) options.timeout_seconds = 20;
@@ -45,7 +45,10 @@ void on_ranks(std::int64_t ranks, ThreadsOptions options, F f) {
   };
   if (job == nullptr) return run_threads(ranks, options, rank);
   const Deal deal{ranks, job->size()};
-  if (job->process() < deal.used()) job->run(deal, options, rank);
+  for (const bool shared : {true, false}) {
+    options.shared_memory = shared;
+    if (job->process() < deal.used()) job->run(deal, options, rank);
+  }
 }
 
 /// The text of the E that f() throws; "no error" if none.

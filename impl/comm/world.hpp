@@ -42,6 +42,7 @@ struct ThreadsOptions {
   std::function<void()> poll = {};
   std::optional<std::uint64_t> delays = {};                   ///< seed of random delays before and inside calls
   std::int64_t chunk_elements = (std::int64_t{1} << 31) - 1;  ///< copies and reductions go in pieces of at most this
+  bool shared_memory = true;                 ///< over MPI: processes of one machine reduce in it, not by MPI's calls
   std::int64_t send_depth = 1;               ///< undelivered messages per receiver; 0: sends rendezvous
   std::vector<std::string> injections = {};  ///< as --inject takes them (inject.hpp)
 };

@@ -111,12 +111,22 @@ class Processes(Cli):
         self.on(3, PASS, "check", "--suite", suite, "--ranks-per-process", "2", "--out", "all")  # 2, 2 and none
         self.assertEqual(len(self.records("all")), 9)
 
+    def test_reductions_by_mpi_itself(self):
+        for out, words in (("own", ["--no-shared-memory"]), ("shared", [])):
+            self.on(3, PASS, "check", "--suite", self.suite("dp3", "tp3", "dp2 tp2"), "--out", out, *words)
+        own, shared = self.records("own"), self.records("shared")
+        self.assertTrue(all("--no-shared-memory" in r["rerun"] for r in own))
+        self.assertFalse(any("--no-shared-memory" in r["rerun"] for r in shared))
+        self.assertEqual(self.digests("own"), self.digests("shared"))
+
     def test_what_does_not_go_over_processes_is_refused(self):
         self.on(2, USAGE, "selftest", says="without mpirun")
         self.on(2, USAGE, "run", "--workload", "tiny", "--strategy", "dp2", "--twin", "2", says="without mpirun")
         self.on(2, USAGE, "run", "--workload", "tinny", says="tinny")
         self.expect(USAGE, "run", "--workload", "tiny", "--ranks-per-process", "2", "--out", "no",
                     says="--ranks-per-process: there is one process")
+        self.expect(USAGE, "check", "--suite", "smoke", "--no-shared-memory", "--out", "no",
+                    says="--no-shared-memory: there is one process")
 
     def test_a_wrong_collective_is_a_failure_of_the_judge(self):
         self.on(2, FAILED, "check", "tiny steps=1 | dp2 | 2 ranks | exact | cpu | mpi", "--out", "wrong",

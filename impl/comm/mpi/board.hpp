@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "impl/comm/mpi/shared_memory.hpp"
 #include "impl/comm/mpi/state.hpp"
 #include "impl/comm/thread_channel.hpp"
 
@@ -54,6 +55,7 @@ class MpiBoard final : public ThreadBoard {
   std::vector<std::int64_t> index;        ///< of each member, its place among those of its process
   std::vector<std::int64_t> processes;    ///< in the communicator's order, of the job
   MPI_Comm communicator = MPI_COMM_NULL;  ///< of the processes; null until the first member here has made it
+  std::unique_ptr<SharedMemory> shared;   ///< of the processes, if they can; null until the communicator is there
   std::vector<MpiOutbox> outboxes;        ///< of each member here
 
   /// Of the collective under way, by the member that speaks and for the others to read.

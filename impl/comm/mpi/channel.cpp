@@ -96,7 +96,8 @@ std::string MpiChannel::describe(const Call& call) const {
 }
 
 MpiCollectives MpiChannel::collectives(const Call& call) const {
-  return {state_, board_.communicator, board_.state.options, [this, &call] { return describe(call); }};
+  return {state_, board_.communicator, board_.shared.get(), board_.state.options,
+          [this, &call] { return describe(call); }};
 }
 
 void MpiChannel::execute(KernelScope& scope, const Call& call) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "impl/comm/mpi/shared_memory.hpp"
 #include "kernels/core/errors.hpp"
 
 namespace shardproof::comm {
@@ -42,6 +43,7 @@ MPI_Op operation_of(Operator op) {
 MPI_Datatype type_of(Dtype dtype) { return type_of(dtype, Operator::max); }
 
 void MpiCollectives::reduce(int root, Dtype dtype, Operator op, std::byte* data, std::int64_t elements) const {
+  if (shared_ != nullptr) return shared_->reduce(*this, root, dtype, op, data, elements, options_.chunk_elements);
   if (dtype == Dtype::u8 && op == Operator::sum) return sum_bytes(root, data, elements);
   const MPI_Datatype type = type_of(dtype, op);
   const MPI_Op operation = operation_of(op);
@@ -82,6 +84,11 @@ void MpiCollectives::broadcast(int root, Dtype dtype, std::byte* data, std::int6
         "MPI_Ibcast");
     wait(request);
   });
+}
+
+void MpiCollectives::make_progress() const {
+  int there = 0;
+  require_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, state_.control(), &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
 }
 
 void MpiCollectives::barrier() const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives among processes, by MPI's own: buffers of any length go in pieces, and waits are polite and end.
+// Collectives among processes, by MPI's own or through memory that they share: buffers of any length go in pieces, and
+// waits are polite and end.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +27,22 @@ void in_pieces(std::int64_t elements, std::int64_t most, F f) {
     f(begin, static_cast<int>(std::min(most, elements - begin)));
 }
 
+class SharedMemory;
+
 /// One call's, on the communicator of its group. All processes of it make the same in the same order.
 class MpiCollectives {
  public:
   static constexpr int everybody = -1;
 
-  /// `describe`: the call, for what is said when a wait ends without it.
-  MpiCollectives(MpiState& state, MPI_Comm communicator, const ThreadsOptions& options,
+  /// `shared`: that of the communicator's processes, if any, which reductions go through. `describe`: the call, for
+  /// what is said when a wait ends without it.
+  MpiCollectives(MpiState& state, MPI_Comm communicator, SharedMemory* shared, const ThreadsOptions& options,
                  std::function<std::string()> describe)
-      : state_(state), communicator_(communicator), options_(options), describe_(std::move(describe)) {}
+      : state_(state),
+        communicator_(communicator),
+        shared_(shared),
+        options_(options),
+        describe_(std::move(describe)) {}
 
   /// In place at the root, or everywhere; elsewhere the data are only read. Sums of integers are modulo 2^bits.
   void reduce(int root, Dtype dtype, Operator op, std::byte* data, std::int64_t elements) const;
@@ -45,6 +53,8 @@ class MpiCollectives {
   void barrier() const;
   void wait(MPI_Request& request) const { state_.wait(request, options_.timeout_seconds, describe_); }
   void wait(const std::function<bool()>& done) const { state_.wait(done, options_.timeout_seconds, describe_); }
+  /// Of this process's messages and whatever else is under way.
+  void make_progress() const;
 
  private:
   /// In words of 32 bits: Open MPI 4.1's operations on vectors of bytes saturate.
@@ -52,6 +62,7 @@ class MpiCollectives {
 
   MpiState& state_;
   const MPI_Comm communicator_;
+  SharedMemory* const shared_;
   const ThreadsOptions& options_;
   const std::function<std::string()> describe_;
 };

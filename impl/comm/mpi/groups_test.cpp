@@ -75,6 +75,48 @@ TEST(Groups, EveryMessageBetweenMembers) {
   }
 }
 
+TEST(Groups, SumsOfEverySizeAroundTheSharedPieces) {
+  // A process's piece has 2^18 bytes; up to 2^14 every process adds all; parts of a few elements are empty for some.
+  const auto processes = testing::job->size();
+  on_ranks(processes + 1, {}, [](Node& node) {
+    auto group = node.world.all("test");
+    const auto ranks = group.size();
+    for (const std::int64_t n : {0, 1, 3, 2047, 2048, 2049, 32767, 32768, 32769, 100003}) {
+      const auto right = [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::int64_t> all, sums;
+        for (std::int64_t rank = 0; rank < ranks; ++rank) all.push_back(rank);
+        for (auto i = begin; i < end; ++i) sums.push_back(expected<std::int64_t>(all, i, Operator::sum));
+        return sums;
+      };
+      const auto t = put(node.queue, "t", {n}, values<std::int64_t>(node.rank, n));
+      // Back to back: who is done early gives its next elements while others still read.
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), n / ranks);
+      counts.back() += n % ranks;
+      const auto own = counts[static_cast<std::size_t>(node.rank)], begin = n / ranks * node.rank;
+      const Tensor part(node.queue, {"part", Dtype::i64, {own}, Category::workspace});
+      group.reduce_scatter(node.queue, t, part, counts, Operator::sum, "p");
+      group.all_reduce(node.queue, t, Operator::sum, "p");
+      EXPECT_EQ(fetch<std::int64_t>(node.queue, part), right(begin, begin + own));
+      EXPECT_EQ(fetch<std::int64_t>(node.queue, t), right(0, n));
+    }
+  });
+}
+
+TEST(Groups, SharedMemoryAddsFloatsInTheOrderOfProcesses) {
+  const auto processes = testing::job->size();
+  testing::job->run({processes, processes}, {.timeout_seconds = 20}, [&](World& world) {
+    Node node(world);
+    auto group = world.all("test");
+    for (const std::int64_t n : {5, 100003}) {
+      // 2^24 + 1 + 1 + ... in this order stays 2^24: each 1 is half of a unit of its last place, and goes to even.
+      const float own = node.rank == 0 ? 0x1p24f : 1.0f;
+      const auto t = put(node.queue, "t", {n}, std::vector<float>(static_cast<std::size_t>(n), own));
+      group.all_reduce(node.queue, t, Operator::sum, "p");
+      EXPECT_EQ(fetch<float>(node.queue, t), std::vector<float>(static_cast<std::size_t>(n), 0x1p24f));
+    }
+  });
+}
+
 TEST(Groups, ClocksAreCompared) {
   constexpr std::int64_t apart = 1'000'000'000'000;  // far beyond what a round trip takes
   const auto clock = [] {

@@ -25,6 +25,10 @@ std::uint64_t hash_of(const MpiBoard& board, std::uint64_t salt) {
   return hash ^ hash >> 32;
 }
 
+std::string beginning_of(const MpiBoard& board, Rank rank) {
+  return name_of(rank) + ", where axis " + board.axis + ", channel " + board.channel + " begins";
+}
+
 /// Of messages about the making of this group.
 int tag_of(const MpiBoard& board) {
   int there = 0;
@@ -70,6 +74,11 @@ MpiBoard& MpiRun::meet(const Group& group, const std::vector<std::int64_t>& proc
   if (is_first) {
     lock.unlock();
     const MPI_Comm made = make_communicator(board, self);
+    if (threads_.options.shared_memory) {
+      const MpiCollectives mpi(state_, made, nullptr, threads_.options, [&] { return beginning_of(board, self); });
+      const int own = board.process[static_cast<std::size_t>(group.place)];
+      board.shared = SharedMemory::among(mpi, own, static_cast<int>(board.processes.size()));
+    }
     lock.lock();
     board.communicator = made;
     board.changed.notify_all();
@@ -85,9 +94,7 @@ MpiBoard& MpiRun::meet(const Group& group, const std::vector<std::int64_t>& proc
 /// a group does not wait for another whose members make it later.
 MPI_Comm MpiRun::make_communicator(const MpiBoard& board, Rank rank) {
   const auto wait = [&](MPI_Request& request) {
-    state_.wait(request, threads_.options.timeout_seconds, [&] {
-      return name_of(rank) + ", where axis " + board.axis + ", channel " + board.channel + " begins";
-    });
+    state_.wait(request, threads_.options.timeout_seconds, [&] { return beginning_of(board, rank); });
   };
   const int tag = tag_of(board), first = static_cast<int>(board.processes.front());
   const std::uint64_t own = hash_of(board, 1);
