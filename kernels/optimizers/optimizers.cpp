@@ -19,12 +19,22 @@ Unscale<S> unscale(GradientScale scale) {
   return {static_cast<Real<S>>(1.0 / scale.loss_scale), static_cast<Real<S>>(scale.clip_factor)};
 }
 
-/// b^t by t multiplications.
-double power(double b, std::int64_t t) {
-  double result = 1.0;
-  for (std::int64_t i = 0; i < t; ++i) result *= b;
-  return result;
-}
+/// b^t by t multiplications, which go on from the last ones: a step asks for the same power for every tensor, and the
+/// next step for the next one.
+class Power {
+ public:
+  double operator()(double b, std::int64_t t) {
+    if (b != b_ || t < t_) *this = Power(b);
+    for (; t_ < t; ++t_) value_ *= b_;
+    return value_;
+  }
+  Power() = default;
+
+ private:
+  explicit Power(double b) : b_(b) {}
+  double b_ = 1, value_ = 1;
+  std::int64_t t_ = 0;
+};
 
 }  // namespace
 
@@ -58,6 +68,7 @@ void momentum(Queue& queue, const Tensor& p, const Tensor& g, GradientScale scal
 template <class S, bool decoupled>
 AdamRow<S, decoupled> adam_row(const GradientScale& scale, const AdamConstants& k) {
   using C = Real<S>;
+  thread_local Power power1, power2;
   AdamRow<S, decoupled> row{};
   row.unscale = unscale<S>(scale);
   row.learning_rate = static_cast<C>(k.learning_rate);
@@ -65,8 +76,8 @@ AdamRow<S, decoupled> adam_row(const GradientScale& scale, const AdamConstants& 
   row.rest1 = static_cast<C>(1.0 - k.beta1);
   row.beta2 = static_cast<C>(k.beta2);
   row.rest2 = static_cast<C>(1.0 - k.beta2);
-  row.correction1 = Correction<C>(1.0 - power(k.beta1, k.step));
-  row.correction2 = Correction<C>(1.0 - power(k.beta2, k.step));
+  row.correction1 = Correction<C>(1.0 - power1(k.beta1, k.step));
+  row.correction2 = Correction<C>(1.0 - power2(k.beta2, k.step));
   row.epsilon = static_cast<C>(k.epsilon);
   row.decay = static_cast<C>(k.learning_rate * k.weight_decay);
   return row;

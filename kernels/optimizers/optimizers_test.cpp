@@ -57,13 +57,13 @@ class OptimizersTest : public ::testing::Test {
     for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(bits(found[i]), bits(expected[i])) << i;
   }
 
-  // Three steps from zero state; the parameters and state after them.
-  std::string adam_run(std::int64_t n, bool decoupled) {
+  // Steps from zero state; the parameters and state after them.
+  std::string adam_run(std::int64_t n, bool decoupled, const std::vector<std::int64_t>& steps = {1, 2, 3}) {
     auto p = testing::random<S>("p", n);
     std::vector<C> m(p.size()), v(p.size());
     const auto tp = testing::put(queue, "p", {n}, p);
     const auto tm = testing::put(queue, "m", {n}, m), tv = testing::put(queue, "v", {n}, v);
-    for (std::int64_t step = 1; step <= 3; ++step) {
+    for (const std::int64_t step : steps) {
       auto g = gradients(n);
       for (auto& value : g) value = mul(value, round_to<S>(C(1) / C(step)));
       if (n > 2) g[1] = S{0};
@@ -117,6 +117,8 @@ TYPED_TEST(OptimizersTest, Adam) {
 TYPED_TEST(OptimizersTest, AdamW) {
   for (const std::int64_t n : {0, 1, 5, 1009}) this->adam_run(n, true);
 }
+
+TYPED_TEST(OptimizersTest, AdamInStepsOfAnyOrder) { this->adam_run(5, false, {3, 1, 9000, 9000, 2, 9001, 700}); }
 
 // The bits that a device must give as well.
 TYPED_TEST(OptimizersTest, AdamBitsArePinned) {
