@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The long checks, and those that read clocks: every case of the suites, every planted fault, processes that fail at 20
-# drawn moments, 1,000 flipped bits, random strategies for SHARDPROOF_SOAK (30m), a part of the full grid of pipelines,
-# another each day of the year, for at most SHARDPROOF_EXHAUSTIVE (30m), all tests under both sanitizers, one digest from
-# three compilers' builds, long runs, pipelines beside theory. Prints a table and fails if a stage did.
+# The long checks, and those that read clocks: every case of the suites, also over processes, every planted fault,
+# processes that fail at 20 drawn moments, 1,000 flipped bits, random strategies for SHARDPROOF_SOAK (30m), a part of the
+# full grid of pipelines, another each day of the year, for at most SHARDPROOF_EXHAUSTIVE (30m), all tests under both
+# sanitizers, one digest from three compilers' builds, long runs, pipelines beside theory. Prints a table and fails if a
+# stage did.
 #   scripts/nightly.sh [STAGE...]    only these stages: faults soak
 set -uo pipefail
 . "$(dirname "$0")/help.sh"
@@ -44,10 +45,12 @@ stage tests scripts/test.sh
 stage one_device build/cpu/shardproof check --suite one_device --out "$out/one_device" --overwrite
 stage conformance build/cpu/shardproof check --suite conformance --out "$out/conformance" --overwrite
 stage pipeline build/cpu/shardproof check --suite pipeline --out "$out/pipeline" --overwrite
-stage mpi_conformance scripts/mpirun.sh -n 8 build/cpu/shardproof check --suite conformance --track exact \
-  --out "$out/mpi" --overwrite
-stage mpi_pipeline scripts/mpirun.sh -n 8 build/cpu/shardproof check --suite pipeline --track exact --out "$out/mpi" \
-  --overwrite
+for processes in 2 8; do # on two, four ranks of each are threads
+  for suite in conformance pipeline; do
+    stage "mpi_${processes}_$suite" scripts/mpirun.sh -n "$processes" build/cpu/shardproof check --suite "$suite" \
+      --track exact --out "$out/mpi" --overwrite
+  done
+done
 stage failures_20 env SHARDPROOF_FAILURE_SEEDS=20 /usr/bin/python3 scripts/tests/failure_test.py build/cpu/shardproof .
 stage flips_1000 env SHARDPROOF_FLIPS=1000 build/cpu/harness/harness_tests --gtest_filter='Flips.*'
 stage faults scripts/faults.sh
