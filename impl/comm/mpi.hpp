@@ -48,7 +48,7 @@ class MpiJob {
   /// MPI, DeviceError where it has no threads. The recorder (monitor.hpp), if any, outlives the job: with it a wait
   /// names who is to blame, and ends where another process has died.
   static std::unique_ptr<MpiJob> begin(FlightRecorder* recorder = nullptr);
-  /// The library's name and version; "not built".
+  /// The library's name and version, and whether it takes buffers of GPUs; "not built".
   static std::string library();
   virtual ~MpiJob() = default;
 

@@ -10,6 +10,9 @@
 #include "impl/comm/mpi/world.hpp"
 #include "impl/comm/rank_threads.hpp"
 #include "kernels/core/errors.hpp"
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>  // Open MPI's
+#endif
 
 namespace shardproof::comm {
 
@@ -223,6 +226,15 @@ class OpenMpiJob final : public MpiJob {
   std::vector<MPI_Request> requests_;
 };
 
+/// Whether the library says that it takes buffers of GPUs.
+bool is_cuda_aware() {
+#ifdef MPIX_CUDA_AWARE_SUPPORT
+  return MPIX_Query_cuda_support() != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::string MpiJob::library() {
@@ -230,7 +242,7 @@ std::string MpiJob::library() {
   int length = 0;
   MPI_Get_library_version(text, &length);
   const std::string all(text, static_cast<std::size_t>(length));
-  return all.substr(0, all.find_first_of(",\n"));
+  return all.substr(0, all.find_first_of(",\n")) + (is_cuda_aware() ? ", CUDA-aware" : ", host memory alone");
 }
 
 std::unique_ptr<MpiJob> MpiJob::begin(FlightRecorder* recorder) {
