@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The long checks, and those that read clocks: every case of the suites, also over processes, every planted fault,
 # processes that fail at 20 drawn moments, 1,000 flipped bits, random strategies for SHARDPROOF_SOAK (30m), a part of the
-# full grid of pipelines, another each day of the year, for at most SHARDPROOF_EXHAUSTIVE (30m), all tests under both
-# sanitizers, one digest from three compilers' builds, long runs, pipelines beside theory. Prints a table and fails if a
-# stage did.
+# suite pipeline's full grid, another each day of the year, for at most SHARDPROOF_EXHAUSTIVE (30m), and of
+# pipeline_full's, another each day of the month, all tests under both sanitizers, one digest from three compilers'
+# builds, long runs, pipelines beside theory. Prints a table and fails if a stage did.
 #   scripts/nightly.sh [STAGE...]    only these stages: faults soak
 set -uo pipefail
 . "$(dirname "$0")/help.sh"
@@ -58,6 +58,8 @@ stage soak build/cpu/shardproof check --random --seed "$(date +%Y%j)" --time-bud
   --out "$out/soak" --overwrite
 stage exhaustive build/cpu/shardproof check --suite pipeline --exhaustive --shard "$((10#$(date +%j)))/366" \
   --time-budget "${SHARDPROOF_EXHAUSTIVE:-30m}" --out "$out/exhaustive" --overwrite
+stage pipeline_full build/cpu/shardproof check --suite pipeline_full --exhaustive --shard "$((10#$(date +%d)))/31" \
+  --out "$out/pipeline_full" --overwrite
 stage fuzz fuzz
 stage digest_gcc_o0 digest_of gcc_o0 g++ Debug
 stage digest_gcc_o3 digest_of gcc_o3 g++ RelWithDebInfo -DSHARDPROOF_ARCH=native
