@@ -188,7 +188,10 @@ ExitCode Processes::serve() {
       set_ranks_per_process(said.at("ranks_per_process"));
       set_shared_memory(said.at("shared_memory"));
       one_clock = said.at("one_clock");
-      if (job_->process() >= dealt(said.at("ranks")).used()) continue;
+      if (job_->process() >= dealt(said.at("ranks")).used()) {
+        recorder->skip_training();
+        continue;
+      }
       const Announced training = announced(said);
       const workload::Corpus corpus(training.job.workload);
       train(training.job, corpus, {.observed_steps = training.observed_steps, .observe = {}, .step = {}});

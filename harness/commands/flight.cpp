@@ -44,12 +44,12 @@ std::string print_ranks(const std::vector<std::int64_t>& ranks) {
   return ranks.empty() ? "nobody" : comm::print_members(members, 1000);
 }
 
-std::string state_of(const comm::FlownRecord& record) {
+std::string state_of(const comm::FlownRecord& record, std::int64_t rank) {
   if (record.signal != 0) return fmt::format("killed by {}", record.signal);
   if (record.status >= 0) return fmt::format("ended, {}", record.status);
   if (record.stopped_ns != 0) return "stopped";
+  if (std::ranges::find(record.open, rank, &comm::FlownCall::rank) != record.open.end()) return "waits";
   if (!record.failure.empty()) return "failed";
-  if (!record.open.empty()) return "waits";
   if (record.blocked_ns != 0) return "starts or ends";
   return record.phase == comm::Phase::training ? "computes" : "idle";
 }
@@ -75,14 +75,19 @@ ExitCode run(std::span<const std::string> args) {
   std::ranges::sort(records, {}, &comm::FlownRecord::process);
   const comm::FlightMerge merged = comm::merge(records);
 
-  std::vector<std::vector<std::string>> rows = {{"rank", "host", "state", "where", "median step", "deadline"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"rank", "process", "host", "state", "where", "median step", "deadline"}};
   for (const auto& record : records)
-    rows.push_back({std::to_string(record.process), record.host, state_of(record), comm::where(record),
-                    fmt::format("{:.3f} s", static_cast<double>(record.median_step_ns) * 1e-9),
-                    fmt::format("{:.0f} s", static_cast<double>(record.deadline_ns) * 1e-9)});
+    for (std::int64_t k = 0; k < std::max<std::int64_t>(record.ranks, 1); ++k) {
+      const std::int64_t rank = record.first_rank + k;
+      rows.push_back({record.ranks > 0 ? std::to_string(rank) : "none", std::to_string(record.process), record.host,
+                      state_of(record, rank), comm::where(record, rank),
+                      fmt::format("{:.3f} s", static_cast<double>(record.median_step_ns) * 1e-9),
+                      fmt::format("{:.0f} s", static_cast<double>(record.deadline_ns) * 1e-9)});
+    }
   std::string text = table(rows);
   if (const auto missing = records.front().processes - std::ssize(records); missing > 0)
-    text += fmt::format("{} of {} left no record here\n", missing, counted(records.front().processes, "process"));
+    text += fmt::format("{} of {} processes left no record here\n", missing, records.front().processes);
   rows = {{"rank", "waits", "for", "in"}};
   for (const auto& wait : merged.waits)
     rows.push_back(

@@ -137,7 +137,7 @@ FlightRecorder::FlightRecorder(std::unique_ptr<MappedFlight> mapped, const Fligh
   copy(identity.job, record.job);
 }
 
-void FlightRecorder::begin_training(double timeout_seconds) {
+void FlightRecorder::begin_training(double timeout_seconds, std::int64_t first_rank, std::int64_t ranks) {
   const std::lock_guard lock(mutex_);
   FlightFile& record = file();
   for (auto& group : record.groups) group.key.store(0, relaxed);
@@ -147,9 +147,15 @@ void FlightRecorder::begin_training(double timeout_seconds) {
   record.deadline_ns = timeout_ns_;
   record.median_step_ns = 0;
   record.step = 1;
+  record.first_rank = first_rank, record.ranks = ranks;
   record.progress_ns = flight_clock();
   record.training.fetch_add(1);  // after which rows are of the new one
   record.phase = static_cast<std::uint32_t>(Phase::training);
+}
+
+void FlightRecorder::skip_training() {
+  file().ranks = 0;
+  file().training.fetch_add(1);
 }
 
 void FlightRecorder::end_training() { file().phase = static_cast<std::uint32_t>(Phase::idle); }
@@ -171,14 +177,16 @@ std::uint16_t FlightRecorder::row(Rank rank, const Group& group) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t key = group_key(rank, group.axis, group.channel, group.members);
   auto& rows = file().groups;
+  constexpr std::uint16_t last = FlightFile::most_groups - 1;
   std::uint16_t at = 0;
-  while (at + 1u < FlightFile::most_groups && rows[at].key != 0 && rows[at].key != key) ++at;
+  while (at < last && rows[at].key != 0 && rows[at].key != key) ++at;
   FlightGroup& row = rows[at];
-  if (row.key == key) return at;
-  row.rank = static_cast<std::int32_t>(rank);
-  copy(group.axis, row.axis);
-  copy(group.channel, row.channel);
-  copy(print_members(group.members, sizeof row.members - 1), row.members);
+  if (row.key != 0) return at;
+  const bool is_own = at < last;
+  row.rank = is_own ? static_cast<std::int32_t>(rank) : -1;
+  copy(is_own ? group.axis : "?", row.axis);
+  copy(is_own ? group.channel : "?", row.channel);
+  copy(is_own ? print_members(group.members, sizeof row.members - 1) : "", row.members);
   row.calls.store(0, relaxed);
   for (auto& signature : row.signatures) signature.store(0, relaxed);
   row.key.store(key, std::memory_order_release);
@@ -191,7 +199,7 @@ int FlightRecorder::begin(std::uint16_t row, const Group& group, const Call& cal
   record.progress_ns.store(now, relaxed);
   FlightGroup& of_group = record.groups[row];
   std::uint64_t place = 0;
-  if (!is_message(call.kind)) {  // one queue makes the collectives of a channel
+  if (!is_message(call.kind) && row + 1u < FlightFile::most_groups) {  // one queue makes the collectives of a channel
     place = of_group.calls.load(relaxed) + 1;
     of_group.signatures[place % FlightGroup::kept].store(signature_hash(call), relaxed);
     of_group.calls.store(place, std::memory_order_release);
@@ -210,6 +218,7 @@ int FlightRecorder::begin(std::uint16_t row, const Group& group, const Call& cal
   open.elements = whole ? whole.elements() : 0;
   open.number = call.number;
   open.place = static_cast<std::int64_t>(place);
+  open.rank = static_cast<std::int32_t>(group.members[static_cast<std::size_t>(group.place)]);
   open.peer = peer_of(group, call);
   open.step = static_cast<std::int32_t>(record.step.load(relaxed));
   open.stage = static_cast<std::int32_t>(call.tag.stage);
@@ -255,12 +264,16 @@ void FlightRecorder::keep_in(const std::filesystem::path& folder) {
 
 Blocked::Blocked(FlightRecorder* recorder, std::string_view function) : recorder_(recorder) {
   if (recorder_ == nullptr) return;
+  const std::lock_guard lock(recorder_->mutex_);
+  if (recorder_->blocked_++ > 0) return;
   copy(function, recorder_->file().blocked_in);
   recorder_->file().blocked_ns = flight_clock();
 }
 
 Blocked::~Blocked() {
-  if (recorder_ != nullptr) recorder_->file().blocked_ns = 0;
+  if (recorder_ == nullptr) return;
+  const std::lock_guard lock(recorder_->mutex_);
+  recorder_->file().blocked_ns = --recorder_->blocked_ > 0 ? flight_clock() : 0;
 }
 
 std::string print_members(const std::vector<Rank>& members, std::size_t most) {

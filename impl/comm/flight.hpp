@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -58,8 +59,12 @@ class FlightRecorder {
   const FlightFile& file() const { return mapped_->file(); }
   std::span<const std::byte> bytes() const { return mapped_->bytes(); }
 
-  /// Forgets groups, calls and steps of the one before. `timeout_seconds`: the least deadline; 0: none.
-  void begin_training(double timeout_seconds);
+  /// Of so many ranks here. Forgets groups, calls and steps of the one before. `timeout_seconds`: the least deadline;
+  /// 0: none.
+  void begin_training(double timeout_seconds, std::int64_t first_rank, std::int64_t ranks);
+  /// One that this process has no rank of: processes count alike.
+  void skip_training();
+  /// Where it has not failed: of one that has, the record says where that was.
   void end_training();
   /// The step ends after so long, and the next one begins.
   void end_step(double seconds);
@@ -81,15 +86,18 @@ class FlightRecorder {
   std::mutex mutex_;
   std::int64_t timeout_ns_ = 0;
   std::vector<std::int64_t> step_ns_;  // of the last ones
+  std::int64_t blocked_ = 0;           // threads in Blocked functions
+  friend class Blocked;
 };
 
-/// The time of a call in a record. Without one it does nothing.
+/// The time of a call in a record. Without one it does nothing. A call that an error ends, as does the job, stays open:
+/// the record then says what the rank waited for.
 class InFlight {
  public:
   InFlight(FlightRecorder* recorder, std::uint16_t row, const Group& group, const Call& call)
       : recorder_(recorder), slot_(recorder == nullptr ? -1 : recorder->begin(row, group, call)) {}
   ~InFlight() {
-    if (recorder_ != nullptr) recorder_->end(slot_);
+    if (recorder_ != nullptr && std::uncaught_exceptions() == errors_) recorder_->end(slot_);
   }
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
@@ -97,9 +105,11 @@ class InFlight {
  private:
   FlightRecorder* const recorder_;
   const int slot_;
+  const int errors_ = std::uncaught_exceptions();
 };
 
-/// The time in a function that waits for other processes and cannot be ended.
+/// The time in a function that waits for other processes and cannot be ended. Of several threads' the record names the
+/// first; whenever one of them returns, the time starts anew.
 class Blocked {
  public:
   Blocked(FlightRecorder* recorder, std::string_view function);

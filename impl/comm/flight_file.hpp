@@ -21,16 +21,18 @@ struct FlightCall {
   std::int64_t elements;
   std::int64_t number;             ///< as errors write it
   std::int64_t place;              ///< of collectives: from 1 in the group's order, as the rank made them; else 0
+  std::int32_t rank;               ///< whose call it is
   std::int32_t peer;               ///< the other rank of a message, the root of a broadcast; -1: none
   std::int32_t step;               ///< 0: before the first
   std::int32_t stage, microbatch;  ///< -1: nothing is said
   std::uint16_t group;             ///< row of the table of groups
   std::uint8_t kind, dtype, op;    ///< dtype of a barrier: of no meaning
-  char purpose[51];                ///< ends in 0
+  char purpose[47];                ///< ends in 0
 };
 static_assert(sizeof(FlightCall) == 120);
 
-/// A rank's place in a group on a channel. Rows are written once in a training, but for the last two fields.
+/// A rank's place in a group on a channel. Rows are written once in a training, but for the last two fields. The last
+/// one stands for all groups that the table has no room for: it names none, and rank and members say nothing.
 struct FlightGroup {
   static constexpr std::uint64_t kept = 8;
   std::atomic<std::uint64_t> key;  ///< hash of rank, axis, channel and members; 0: the row is empty
@@ -42,25 +44,26 @@ struct FlightGroup {
 };
 
 struct FlightFile {
-  static constexpr std::uint32_t most_groups = 128, most_open = 64, most_ended = 512;
+  static constexpr std::uint32_t most_groups = 512, most_open = 64, most_ended = 512;
 
   char magic[8];
   std::uint32_t version, bytes;
   std::int64_t process, processes, pid;
   std::int64_t begin_ns, begin_wall_ns;  ///< the same moment on the monotonic clock, and since 1970
-  char host[64], job[64];
+  char host[64], job[256];
 
   std::atomic<std::uint32_t> phase;
-  std::atomic<std::int64_t> training;        ///< counts from 1
-  std::atomic<std::int64_t> step;            ///< that is being trained
-  std::atomic<std::int64_t> median_step_ns;  ///< of the steps that have ended; 0: none has
-  std::atomic<std::int64_t> deadline_ns;     ///< after so long without a call begun or ended, a wait is a hang
-  std::atomic<std::int64_t> progress_ns;     ///< when a call last began or ended
-  std::atomic<std::int64_t> blocked_ns;      ///< since when it is in a function that nothing ends; 0: it is in none
+  std::atomic<std::int64_t> training;           ///< counts from 1, also those that this process has no rank of
+  std::atomic<std::int64_t> first_rank, ranks;  ///< that it carries in this training
+  std::atomic<std::int64_t> step;               ///< that is being trained
+  std::atomic<std::int64_t> median_step_ns;     ///< of the steps that have ended; 0: none has
+  std::atomic<std::int64_t> deadline_ns;        ///< after so long without a call begun or ended, a wait is a hang
+  std::atomic<std::int64_t> progress_ns;        ///< when a call last began or ended
+  std::atomic<std::int64_t> blocked_ns;         ///< since when it is in a function that nothing ends; 0: it is in none
   char blocked_in[64];
   std::atomic<std::int32_t> exit_code;  ///< that the process has decided on; -1: none yet
   char failure[400];                    ///< what went wrong on this process itself; "": nothing, or it waited too long
-  char folder[400];                     ///< where the record is to be kept when the job fails; "": nowhere
+  char folder[4096];                    ///< where the record is to be kept when the job fails; "": nowhere
 
   // By the monitor:
   std::atomic<std::int32_t> signal;      ///< that ended the process; 0: none has

@@ -21,12 +21,10 @@ class Merger {
       if (!of_process_.emplace(record.process, &record).second)
         throw BadInput(of_process_.at(record.process)->origin + " and " + record.origin +
                        ": two flight records of rank " + std::to_string(record.process));
-      for (const FlownGroup& group : record.groups) of_rank_[group.rank] = &record;
       latest_ns_ = std::max(latest_ns_, wall(record, std::max(record.progress_ns, record.ended_ns)));
       for (const FlownCall& call : record.open) latest_ns_ = std::max(latest_ns_, wall(record, call.begin_ns));
       if (record.training > training_) training_ = record.training;
     }
-    for (const FlownRecord& record : records) of_rank_.emplace(record.process, &record);
   }
 
   FlightMerge merge() {
@@ -34,14 +32,17 @@ class Merger {
     for (const FlownRecord& record : records_)
       for (const FlownCall& call : record.open) {
         const FlownGroup& group = record.groups.at(call.group);
-        merged.waits.push_back({group.rank, record.host, print(call, group) + ", step " + std::to_string(call.step),
+        merged.waits.push_back({call.rank, record.host, print(call, group) + ", step " + std::to_string(call.step),
                                 seconds(record, call.begin_ns), missing(record, call)});
       }
+    std::ranges::stable_sort(merged.waits, {}, &FlightWait::rank);
     const auto add = [&](std::vector<std::string> found) {
       if (merged.reasons.empty()) merged.reasons = std::move(found);
     };
-    add(killed()), add(failed()), add(mismatched()), add(stopped()), add(not_there(merged.waits));
-    add(circle(merged.waits));
+    merged.mismatch = mismatch();
+    add(killed()), add(failed());
+    if (!merged.mismatch.empty()) add({merged.mismatch});
+    add(stopped()), add(not_there(merged.waits)), add(circle(merged.waits));
     return merged;
   }
 
@@ -51,28 +52,36 @@ class Merger {
     return static_cast<double>(latest_ns_ - wall(record, since_ns)) * 1e-9;
   }
 
+  /// Of the process that carries it in the latest training.
   const FlownRecord* of(std::int64_t rank) const {
-    const auto found = of_rank_.find(rank);
-    return found == of_rank_.end() ? nullptr : found->second;
+    const auto found = std::ranges::find_if(
+        records_, [&](const FlownRecord& record) { return record.training == training_ && record.carries(rank); });
+    return found == records_.end() ? nullptr : &*found;
   }
 
-  /// The rank's own row for the group, if it has one in the same training.
-  const FlownGroup* same_group(const FlownRecord& record, const FlownGroup& group, std::int64_t rank) const {
+  /// The rank's own row for the group, if it has one.
+  const FlownGroup* same_group(const FlownGroup& group, std::int64_t rank) const {
     const FlownRecord* const other = of(rank);
-    if (other == nullptr || other->training != record.training) return nullptr;
+    if (other == nullptr) return nullptr;
     const auto found = std::ranges::find_if(
         other->groups, [&](const FlownGroup& row) { return row.rank == rank && row.same_members(group); });
     return found == other->groups.end() ? nullptr : &*found;
   }
 
-  /// Whether the other end of a message has made its call, also where it has ended it.
-  bool met(const FlownRecord& record, const FlownGroup& group, const FlownCall& call) const {
-    const FlownGroup* const row = same_group(record, group, call.peer);
-    if (row == nullptr) return false;
+  /// Whether the rank's record may lack the group: its table is full.
+  bool may_lack(std::int64_t rank) const {
+    const FlownRecord* const record = of(rank);
+    return record != nullptr && record->groups.size() == FlightFile::most_groups;
+  }
+
+  /// Whether the other end of a message has made its call, also where it has ended it; where nothing is known, it has.
+  bool met(const FlownGroup& group, const FlownCall& call) const {
+    const FlownGroup* const row = same_group(group, call.peer);
+    if (row == nullptr) return may_lack(call.peer);
     const FlownRecord& other = *of(call.peer);
     const auto answers = [&](const FlownCall& theirs) {
       return &other.groups.at(theirs.group) == row && theirs.is_message() && theirs.kind != call.kind &&
-             theirs.peer == group.rank && theirs.number >= call.number;
+             theirs.peer == call.rank && theirs.number >= call.number;
     };
     return std::ranges::any_of(other.open, answers) || std::ranges::any_of(other.ended, answers);
   }
@@ -80,14 +89,15 @@ class Merger {
   std::vector<std::int64_t> missing(const FlownRecord& record, const FlownCall& call) const {
     const FlownGroup& group = record.groups.at(call.group);
     std::vector<std::int64_t> ranks;
+    if (record.training != training_ || call.group + 1 == FlightFile::most_groups) return ranks;
     if (call.is_message()) {
-      if (!met(record, group, call)) ranks.push_back(call.peer);
+      if (!met(group, call)) ranks.push_back(call.peer);
       return ranks;
     }
     for (const std::int64_t member : group.members) {
-      if (member == group.rank) continue;
-      const FlownGroup* const row = same_group(record, group, member);
-      if (row == nullptr || row->calls < call.place) ranks.push_back(member);
+      if (member == call.rank) continue;
+      const FlownGroup* const row = same_group(group, member);
+      if (row == nullptr ? !may_lack(member) : row->calls < call.place) ranks.push_back(member);
     }
     return ranks;
   }
@@ -122,24 +132,24 @@ class Merger {
   }
 
   /// Two members' collectives at one place of a group's order that are not one.
-  std::vector<std::string> mismatched() const {
+  std::string mismatch() const {
     for (const FlownRecord& record : records_)
       for (const FlownGroup& group : record.groups)
         for (const std::int64_t member : group.members) {
-          if (member <= group.rank) continue;
-          const FlownGroup* const row = same_group(record, group, member);
+          if (member <= group.rank || record.training != training_) continue;
+          const FlownGroup* const row = same_group(group, member);
           if (row == nullptr) continue;
           for (std::int64_t place = std::min(group.calls, row->calls); place > 0; --place) {
             constexpr auto kept = static_cast<std::int64_t>(FlightGroup::kept);
             if (place + kept <= std::max(group.calls, row->calls)) break;
             const auto at = static_cast<std::size_t>(place % kept);
             if (group.signatures[at] != row->signatures[at])
-              return {"calls do not match: " + calls(record, group, place) + ", " + calls(*of(member), *row, place) +
-                      ", of axis " + group.axis + ", channel " + group.channel + ", in step " +
-                      std::to_string(record.step)};
+              return "calls do not match: " + calls(record, group, place) + ", " + calls(*of(member), *row, place) +
+                     ", of axis " + group.axis + ", channel " + group.channel + ", in step " +
+                     std::to_string(record.step);
           }
         }
-    return {};
+    return "";
   }
 
   static std::string calls(const FlownRecord& record, const FlownGroup& group, std::int64_t place) {
@@ -162,13 +172,20 @@ class Merger {
     for (const std::int64_t rank : waited_for) {
       if (waiting.contains(rank)) continue;
       const FlownRecord* const record = of(rank);
-      const std::string name = record == nullptr ? "rank " + std::to_string(rank) : record->name();
-      found.push_back(name + " is waited for and waits for nobody: " +
-                      (record == nullptr              ? "of it there is no record here"
-                       : record->training < training_ ? "it is not in this training, but " + where(*record)
-                                                      : "it is " + where(*record)));
+      found.push_back(
+          "rank " + std::to_string(rank) + (record == nullptr ? "" : " on host " + record->host) +
+          " is waited for and waits for nobody: " +
+          (record == nullptr ? "of it there is no record here" + behind() : "it is " + where(*record, rank)));
     }
     return found;
+  }
+
+  /// Processes that have not begun the latest training: which ranks they are to carry no record says.
+  std::string behind() const {
+    std::string text;
+    for (const FlownRecord& record : records_)
+      if (record.training < training_) text += "; " + record.name() + " is " + where(record);
+    return text.empty() ? "" : ", or it has not begun this training" + text;
   }
 
   std::vector<std::string> circle(const std::vector<FlightWait>& waits) const {
@@ -195,7 +212,7 @@ class Merger {
   static std::string in_seconds(double seconds) { return std::to_string(static_cast<std::int64_t>(seconds)) + " s"; }
 
   std::span<const FlownRecord> records_;
-  std::map<std::int64_t, const FlownRecord*> of_process_, of_rank_;
+  std::map<std::int64_t, const FlownRecord*> of_process_;
   std::int64_t latest_ns_ = 0, training_ = 0;
 };
 

@@ -55,12 +55,76 @@ TEST(FlightMerge, ARankThatDoesNotComeIsNamed) {
 
 TEST(FlightMerge, ARankOfAnotherTrainingIsNamed) {
   const auto all = fly(2);
-  all[0]->recorder.begin_training(60);
+  all[0]->recorder.begin_training(60, 0, 1);
   all[0]->begin(all[0]->group("dp", {Rank{0}, Rank{1}}), barrier(1));
   all[1]->recorder.end_training();
   EXPECT_EQ(
       merged(all).reasons.at(0),
-      "rank 1 on host host1 is waited for and waits for nobody: it is not in this training, but between trainings");
+      "rank 1 is waited for and waits for nobody: of it there is no record here, or it has not begun this training; "
+      "rank 1 on host host1 is between trainings");
+}
+
+// A process that the training before had no rank for counts it too: its calls of this one are its own.
+TEST(FlightMerge, ProcessesCountTrainingsAlike) {
+  const auto all = fly(3);
+  for (const int k : {0, 1}) all[k]->recorder.begin_training(60, k, 1);
+  all[2]->recorder.skip_training();
+  EXPECT_EQ(all[2]->read().name(), "process 2 on host host2");
+  for (const auto& one : all) one->recorder.begin_training(60, one->recorder.file().process, 1);
+  for (const auto& one : all) one->make(one->group("dp", three), barrier(1));
+  for (const int k : {0, 2}) all[k]->begin(all[k]->group("dp", three), barrier(2));
+  const FlightMerge found = merged(all);
+  EXPECT_EQ(found.waits.at(1).waits_for, Ranks{1});
+  ASSERT_EQ(found.reasons.size(), 1u);
+  EXPECT_TRUE(found.reasons[0].starts_with("rank 1 on host host1 is waited for")) << found.reasons[0];
+}
+
+// Processes 0 and 1 of ranks 0-1 and 2-3.
+TEST(FlightMerge, RanksOfAProcessAreToldApart) {
+  const auto all = fly(2, 2);
+  const std::vector<Rank> four = {Rank{0}, Rank{1}, Rank{2}, Rank{3}}, here = {Rank{0}, Rank{1}};
+  const auto begin = [&](int process, Rank rank, const std::vector<Rank>& members, std::int64_t number) {
+    return all[process]->begin(Flown::group(&members == &four ? "world" : "tp", members, rank), barrier(number));
+  };
+  for (const int rank : {0, 1, 2}) begin(rank / 2, static_cast<Rank>(rank), four, 1);
+  EXPECT_EQ(where(all[0]->read()),
+            "in step 1, ranks 0-1 in barrier 1 of axis world, channel gradients (purpose gradient)");
+  FlightMerge found = merged(all);
+  ASSERT_EQ(found.waits.size(), 3u);
+  for (const auto& wait : found.waits) EXPECT_EQ(wait.waits_for, Ranks{3});
+  EXPECT_EQ(found.reasons, (std::vector<std::string>{"rank 3 on host host1 is waited for and waits for nobody: it is "
+                                                     "in step 1, before its first call"}));
+  all[1]->recorder.end(begin(1, Rank{3}, four, 1));
+  begin(0, Rank{0}, here, 1);  // now between threads
+  found = merged(all);
+  EXPECT_EQ(found.waits.at(1).rank, 0);
+  EXPECT_EQ(found.waits.at(1).waits_for, Ranks{1});
+  all[1]->recorder.file().signal = SIGKILL;
+  EXPECT_TRUE(merged(all).reasons.at(0).starts_with("process 1 of ranks 2-3 on host host1 was killed by signal 9"));
+}
+
+// What a full table has no room for blames nobody.
+TEST(FlightMerge, AFullTableOfGroupsBlamesNobody) {
+  const auto all = fly(2);
+  const std::vector<Rank> two = {Rank{0}, Rank{1}};
+  for (const auto& one : all)
+    for (std::uint32_t k = 0; k + 1 < FlightFile::most_groups; ++k)
+      one->recorder.row(static_cast<Rank>(one->rank()), one->group("axis" + std::to_string(k), {two[one->rank()]}));
+  all[0]->begin(all[0]->group("dp", two), barrier(1));
+  all[1]->make(all[1]->group("tp", two), barrier(7));
+  all[1]->make(all[1]->group("dp", two), barrier(1));
+  const FlightMerge found = merged(all);
+  EXPECT_EQ(found.waits.at(0).rank, 0);
+  EXPECT_EQ(found.waits.at(0).call, "barrier 1 of axis ?, channel ? (purpose gradient), step 1");
+  EXPECT_EQ(found.waits.at(0).waits_for, Ranks{});
+  expect_only(found.reasons, "");
+  const auto one_lacks = fly(2);
+  for (std::uint32_t k = 0; k < FlightFile::most_groups; ++k)
+    one_lacks[1]->recorder.row(Rank{1}, one_lacks[1]->group("axis" + std::to_string(k), {Rank{1}}));
+  one_lacks[0]->begin(one_lacks[0]->group("dp", two), barrier(1));
+  one_lacks[0]->begin(one_lacks[0]->group("pp", two), message(Kind::receive, 1, 1));
+  one_lacks[1]->make(one_lacks[1]->group("dp", two), barrier(1));
+  expect_only(merged(one_lacks).reasons, "");
 }
 
 TEST(FlightMerge, ARankWithoutARecordIsNamed) {
@@ -174,8 +238,8 @@ struct WatchTest : ::testing::Test {
   const Group group = all[0]->group("dp", three);
 
   void SetUp() override {
-    watch.begin_training(60);
-    for (const int k : {1, 2}) all[k]->recorder.begin_training(60);
+    watch.begin_training(60, 0, 1);
+    for (const int k : {1, 2}) all[k]->recorder.begin_training(60, k, 1);
   }
   void others_make(std::int64_t number) {
     for (const int k : {1, 2}) all[k]->make(all[k]->group("dp", three), barrier(number));
@@ -209,6 +273,14 @@ TEST_F(WatchTest, SeesAnotherCallWhileItWaits) {
       found<CommError>().starts_with("calls do not match: rank 0 on host host0 calls barrier 1 for gradient, "
                                      "rank 1 on host host1 calls barrier 1 for norm"))
       << found<CommError>();
+}
+
+TEST_F(WatchTest, TellsTheCallsThoughAnotherHasFailedBefore) {
+  watch.row(Rank{0}, group);
+  all[0]->begin(group, barrier(1));
+  all[1]->begin(all[1]->group("dp", three), barrier(1, "norm"));
+  all[1]->recorder.decide(9, "it has seen it first");
+  EXPECT_TRUE(found<CommError>().starts_with("calls do not match: rank 0 on host host0")) << found<CommError>();
 }
 
 TEST_F(WatchTest, SeesAnotherCallAfterwards) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <map>
 
 #include "impl/comm/flight.hpp"
 #include "kernels/core/errors.hpp"
@@ -13,6 +14,7 @@ namespace shardproof::comm {
 namespace {
 
 constexpr std::size_t dtypes = 8, operators = 4;
+constexpr std::int64_t most_ranks = 1 << 20;
 
 template <std::size_t N>
 std::string text_of(const char (&text)[N]) {
@@ -21,7 +23,6 @@ std::string text_of(const char (&text)[N]) {
 
 /// Of "0-3,8"; nothing where it is no such text.
 std::optional<std::vector<std::int64_t>> members_of(std::string_view text) {
-  constexpr std::int64_t most = 1 << 20;
   std::vector<std::int64_t> members;
   const char *at = text.data(), *const end = at + text.size();
   while (at != end) {
@@ -31,7 +32,7 @@ std::optional<std::vector<std::int64_t>> members_of(std::string_view text) {
     std::int64_t last = first;
     if (next != end && *next == '-') {
       const auto [after, range_error] = std::from_chars(next + 1, end, last);
-      if (range_error != std::errc() || last < first || last - first > most) return std::nullopt;
+      if (range_error != std::errc() || last < first || last - first > most_ranks) return std::nullopt;
       next = after;
     }
     for (std::int64_t rank = first; rank <= last; ++rank) members.push_back(rank);
@@ -56,9 +57,10 @@ class Reader {
     if (head[1] != sizeof(FlightFile) || bytes.size() != sizeof(FlightFile))
       throw BadInput(origin_ + ": a flight record of " + std::to_string(bytes.size()) +
                      " bytes: cut; whole ones have " + std::to_string(sizeof(FlightFile)));
-    // The bytes may be those of a mapping that is written meanwhile: of calls, those that are not whole are left out.
+    // The bytes may be those of a mapping that is written meanwhile: what has changed since it was copied is left out.
     copy_.resize(sizeof(FlightFile) / sizeof(std::uint64_t) + 1);
     std::memcpy(copy_.data(), bytes.data(), sizeof(FlightFile));
+    std::atomic_thread_fence(std::memory_order_acquire);
     live_ = reinterpret_cast<const FlightFile*>(bytes.data());
   }
 
@@ -68,6 +70,10 @@ class Reader {
     record.origin = origin_;
     record.process = file.process, record.processes = file.processes, record.pid = file.pid;
     require(file.processes >= 1 && file.process >= 0 && file.process < file.processes, "process");
+    record.first_rank = file.first_rank, record.ranks = file.ranks;
+    require(
+        record.first_rank >= 0 && record.ranks >= 0 && record.ranks <= most_ranks && record.first_rank <= most_ranks,
+        "ranks");
     record.host = text_of(file.host), record.job = text_of(file.job);
     record.failure = text_of(file.failure), record.blocked_in = text_of(file.blocked_in);
     require(file.phase <= static_cast<std::uint32_t>(Phase::ending), "phase");
@@ -80,7 +86,8 @@ class Reader {
     record.stopped_ns = file.stopped_ns, record.blocked_ns = file.blocked_ns;
     record.progress_ns = file.progress_ns, record.ended_ns = file.ended_ns;
     groups(file, record);
-    for (std::size_t i = 0; i < FlightFile::most_open; ++i) call(file.open[i], live_->open[i], record.open);
+    for (std::size_t i = 0; i < FlightFile::most_open; ++i)
+      if (file.open[i].end_ns == 0) call(file.open[i], live_->open[i], record.open);
     for (std::size_t i = 0; i < FlightFile::most_ended; ++i) call(file.ring[i], live_->ring[i], record.ended);
     std::ranges::sort(record.ended, {}, &FlownCall::sequence);
     return record;
@@ -94,6 +101,7 @@ class Reader {
   void groups(const FlightFile& file, FlownRecord& record) {
     for (std::size_t i = 0; i < FlightFile::most_groups && file.groups[i].key != 0; ++i) {
       const FlightGroup& row = file.groups[i];
+      if (row.key != live_->groups[i].key) break;  // the next training has begun
       FlownGroup group{row.key, row.rank, text_of(row.axis), text_of(row.channel), {}, 0};
       group.calls = static_cast<std::int64_t>(row.calls.load());
       const auto members = members_of(text_of(row.members));
@@ -117,7 +125,8 @@ class Reader {
     call.dtype = name_of(static_cast<Dtype>(found.dtype)), call.op = name_of(static_cast<Operator>(found.op));
     call.purpose = text_of(found.purpose);
     call.elements = found.elements, call.number = found.number, call.place = found.place;
-    call.peer = found.peer, call.step = found.step, call.stage = found.stage, call.microbatch = found.microbatch;
+    call.rank = found.rank, call.peer = found.peer, call.step = found.step, call.stage = found.stage,
+    call.microbatch = found.microbatch;
     call.begin_ns = found.begin_ns, call.end_ns = found.end_ns;
     calls.push_back(std::move(call));
   }
@@ -135,15 +144,16 @@ FlownRecord read_flight(std::span<const std::byte> bytes, std::string_view origi
 }
 
 std::string FlownRecord::name() const {
-  std::vector<Rank> ranks;
-  for (const FlownGroup& group : groups)
-    if (std::ranges::find(ranks, static_cast<Rank>(group.rank)) == ranks.end())
-      ranks.push_back(static_cast<Rank>(group.rank));
-  std::ranges::sort(ranks);
-  const std::string who = ranks.empty() || (ranks.size() == 1 && static_cast<std::int64_t>(ranks[0]) == process)
-                              ? "rank " + std::to_string(process)
-                              : "process " + std::to_string(process) + " of ranks " + print_members(ranks, 100);
+  std::string who = "process " + std::to_string(process);
+  if (ranks > 0) who += " of ranks " + print_ranks();
+  if (ranks == 1 && first_rank == process) who = "rank " + std::to_string(process);
   return who + (host.empty() ? "" : " on host " + host);
+}
+
+std::string FlownRecord::print_ranks() const {
+  std::vector<Rank> all;
+  for (std::int64_t rank = first_rank; rank < first_rank + ranks; ++rank) all.push_back(static_cast<Rank>(rank));
+  return print_members(all, 100);
 }
 
 std::string print(const FlownCall& call, const FlownGroup& group) {
@@ -161,17 +171,26 @@ std::string print_signature(const FlownCall& call) {
   return text + " for " + call.purpose + print(Tag{call.stage, call.microbatch});
 }
 
-std::string where(const FlownRecord& record) {
+std::string where(const FlownRecord& record, std::optional<std::int64_t> rank) {
   std::string text = record.training == 0            ? "before its first training"
                      : record.phase == Phase::idle   ? "between trainings"
                      : record.phase == Phase::ending ? "at the end of the run"
                                                      : "in step " + std::to_string(record.step);
-  for (const FlownCall& call : record.open) text += ", in " + print(call, record.groups.at(call.group));
+  std::map<std::string, std::vector<Rank>> calls;
+  const auto is_meant = [&](const FlownCall& call) { return !rank || call.rank == *rank; };
+  for (const FlownCall& call : record.open)
+    if (is_meant(call)) calls[print(call, record.groups.at(call.group))].push_back(static_cast<Rank>(call.rank));
+  for (auto& [call, ranks] : calls) {
+    std::ranges::sort(ranks);
+    text += ", ";
+    if (record.ranks > 1 && !rank) text += (ranks.size() == 1 ? "rank " : "ranks ") + print_members(ranks, 100) + " ";
+    text += "in " + call;
+  }
   if (record.blocked_ns != 0) text += ", in " + record.blocked_in;
-  if (!record.open.empty() || record.blocked_ns != 0 || record.phase != Phase::training) return text;
-  if (record.ended.empty()) return text + ", before its first call";
-  const FlownCall& last = record.ended.back();
-  return text + ", in no call, after " + print(last, record.groups.at(last.group));
+  if (!calls.empty() || record.blocked_ns != 0 || record.phase != Phase::training) return text;
+  const auto last = std::ranges::find_if(record.ended.rbegin(), record.ended.rend(), is_meant);
+  if (last == record.ended.rend()) return text + ", before its first call";
+  return text + ", in no call, after " + print(*last, record.groups.at(last->group));
 }
 
 }  // namespace shardproof::comm

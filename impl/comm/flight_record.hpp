@@ -20,7 +20,7 @@ struct FlownGroup {
   std::uint64_t key = 0;
   std::int64_t rank = 0;
   std::string axis, channel;
-  std::vector<std::int64_t> members;  ///< empty where they were too many to write down
+  std::vector<std::int64_t> members;  ///< empty where they were too many to write down, or the table of groups is full
   std::int64_t calls = 0;             ///< collectives begun
   std::uint64_t signatures[FlightGroup::kept] = {};
 
@@ -34,7 +34,7 @@ struct FlownCall {
   std::size_t group = 0;  ///< of the record's groups
   Kind kind = Kind::barrier;
   std::string dtype, op, purpose;
-  std::int64_t elements = 0, number = 0, place = 0, peer = -1, step = 0, stage = -1, microbatch = -1;
+  std::int64_t elements = 0, number = 0, place = 0, rank = 0, peer = -1, step = 0, stage = -1, microbatch = -1;
   std::int64_t begin_ns = 0, end_ns = 0;
 
   bool is_message() const { return kind == Kind::send || kind == Kind::receive; }
@@ -43,6 +43,7 @@ struct FlownCall {
 struct FlownRecord {
   std::string origin;  ///< as errors name it
   std::int64_t process = 0, processes = 1, pid = 0;
+  std::int64_t first_rank = 0, ranks = 0;  ///< that it carries
   std::string host, job, failure, blocked_in;
   Phase phase = Phase::starting;
   std::int64_t training = 0, step = 0, median_step_ns = 0, deadline_ns = 0;
@@ -52,8 +53,12 @@ struct FlownRecord {
   std::vector<FlownGroup> groups;
   std::vector<FlownCall> open, ended;  ///< ended: in the order in which they began
 
-  /// "rank 1 on host node3"; "process 1 of ranks 2-3 on host node3" where ranks are threads of it.
+  /// "rank 1 on host node3"; "process 1 of ranks 2-3 on host node3" where ranks are threads of it; "process 1 on host
+  /// node3" as long as it carries none.
   std::string name() const;
+  /// "2-3"
+  std::string print_ranks() const;
+  bool carries(std::int64_t rank) const { return first_rank <= rank && rank < first_rank + ranks; }
 };
 
 /// Of the bytes of a file, or of a mapping that is being written: calls that are not whole are left out. Throws
@@ -65,8 +70,9 @@ std::string print(const FlownCall& call, const FlownGroup& group);
 /// "all_reduce 4 sum f64 (120) for gradient"
 std::string print_signature(const FlownCall& call);
 
-/// Where the process is: "in step 3, in all_reduce 4 of ...", "in step 3, after ...", "before its first training".
-std::string where(const FlownRecord& record);
+/// Where the process is: "in step 3, in all_reduce 4 of ...", "in step 3, after ...", "before its first training". Of
+/// several ranks those that are in calls: "in step 3, ranks 4-5 in all_reduce 4 of ...". With `rank` of that one alone.
+std::string where(const FlownRecord& record, std::optional<std::int64_t> rank = std::nullopt);
 
 /// A call that has not ended.
 struct FlightWait {
@@ -82,6 +88,7 @@ struct FlightMerge {
   /// calls that do not match, a rank that others wait for and that waits for none, ranks that wait in a circle. Only
   /// what belongs to the first kind that was found; empty where nothing waits and nothing failed.
   std::vector<std::string> reasons;
+  std::string mismatch;  ///< the first two calls that do not match, whatever else there is; "": there are none
 };
 
 /// Throws BadInput: records of different jobs or of different numbers of processes, or two of one process.

@@ -10,6 +10,7 @@
 
 #include "impl/comm/flight_testing.hpp"
 #include "impl/comm/testing.hpp"
+#include "kernels/core/errors.hpp"
 #include "kernels/core/files.hpp"
 
 namespace shardproof::comm {
@@ -101,6 +102,8 @@ TEST(Flight, GroupsBeyondTheTableShareItsLastRow) {
   for (std::uint32_t k = 0; k < FlightFile::most_groups + 3; ++k)
     last = one.recorder.row(Rank{0}, one.group("axis" + std::to_string(k), {Rank{0}}));
   EXPECT_EQ(last, FlightFile::most_groups - 1);
+  EXPECT_EQ(one.read().groups.back().axis, "?");
+  EXPECT_EQ(one.read().groups.back().rank, -1);
   EXPECT_EQ(one.recorder.row(Rank{0}, one.group("axis3", {Rank{0}})), 3);
 }
 
@@ -110,7 +113,7 @@ TEST(Flight, ATrainingForgetsTheOneBefore) {
   one.recorder.end_step(2);
   one.recorder.end_training();
   EXPECT_EQ(where(one.read()), "between trainings");
-  one.recorder.begin_training(3);
+  one.recorder.begin_training(3, 0, 1);
   const FlownRecord record = one.read();
   EXPECT_TRUE(record.groups.empty() && record.ended.empty());
   EXPECT_EQ(record.training, 2);
@@ -126,7 +129,7 @@ TEST(Flight, TheDeadlineGrowsWithTheSteps) {
   EXPECT_EQ(one.read().deadline_ns, 65'000'000'000);
   for (int k = 0; k < 40; ++k) one.recorder.end_step(0.5);
   EXPECT_EQ(one.read().deadline_ns, 60'000'000'000);
-  one.recorder.begin_training(0);
+  one.recorder.begin_training(0, 0, 1);
   one.recorder.end_step(7);
   EXPECT_EQ(one.read().deadline_ns, 0) << "none was asked for";
 }
@@ -137,6 +140,37 @@ TEST(Flight, TheFirstFailureCounts) {
   one.recorder.decide(10, "broken");
   EXPECT_EQ(one.read().failure, "out of memory");
   EXPECT_EQ(one.read().exit_code, 6);
+}
+
+// A wait that another's failure ends is what the record is there for.
+TEST(Flight, ACallThatAnErrorEndsStaysOpen) {
+  Flown one(0, 2);
+  const Group group = one.group("dp", both);
+  const auto row = one.recorder.row(Rank{0}, group);
+  { const InFlight ends(&one.recorder, row, group, barrier(1)); }
+  EXPECT_TRUE(one.read().open.empty());
+  try {
+    const InFlight fails(&one.recorder, row, group, barrier(2, "last_words"));
+    throw CommError("another rank has died");
+  } catch (const CommError&) {
+    const InFlight while_it_is_handled(&one.recorder, row, group, barrier(3));
+  }
+  ASSERT_EQ(one.read().open.size(), 1u);
+  EXPECT_EQ(one.read().open[0].purpose, "last_words");
+  const InFlight nowhere(nullptr, 0, group, barrier(4));
+}
+
+TEST(Flight, ThreadsAreBlockedTogether) {
+  Flown one(0, 2);
+  {
+    const Blocked first(&one.recorder, "MPI_Finalize");
+    const std::int64_t since = one.read().blocked_ns;
+    EXPECT_GT(since, 0);
+    { const Blocked second(&one.recorder, "MPI_Comm_create_group"); }
+    EXPECT_GT(one.read().blocked_ns, since) << "something went on, and the first is blocked yet";
+    EXPECT_EQ(one.read().blocked_in, "MPI_Finalize");
+  }
+  EXPECT_EQ(one.read().blocked_ns, 0);
 }
 
 TEST(Flight, SurvivesItsProcess) {

@@ -2,6 +2,7 @@
 // For tests of flight records: a job's processes, whose ranks make calls in an order that the test says.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,28 +15,30 @@
 
 namespace shardproof::comm::testing {
 
-/// One process, of one rank. It is in its first training.
+/// One process, of one rank or several. It is in its first training.
 class Flown {
  public:
-  Flown(std::int64_t rank, std::int64_t ranks)
+  Flown(std::int64_t process, std::int64_t processes, std::int64_t ranks_per_process = 1)
       : path(std::filesystem::temp_directory_path() /
-             ("flight_test." + std::to_string(getpid()) + "." + std::to_string(rank))),
-        recorder(MappedFlight::create(path), {rank, ranks, "job", "host" + std::to_string(rank)}) {
-    recorder.begin_training(60);
+             ("flight_test." + std::to_string(getpid()) + "." + std::to_string(process))),
+        recorder(MappedFlight::create(path), {process, processes, "job", "host" + std::to_string(process)}) {
+    recorder.begin_training(60, process * ranks_per_process, ranks_per_process);
   }
   ~Flown() { std::filesystem::remove(path); }
   Flown(const Flown&) = delete;
   Flown& operator=(const Flown&) = delete;
 
-  std::int64_t rank() const { return recorder.file().process; }
+  std::int64_t rank() const { return recorder.file().first_rank; }
   Group group(const std::string& axis, const std::vector<Rank>& members) const {
-    std::int64_t place = 0;
-    while (members[static_cast<std::size_t>(place)] != static_cast<Rank>(rank())) ++place;
-    return {axis, "gradients", members, place};
+    return group(axis, members, static_cast<Rank>(rank()));
+  }
+  static Group group(const std::string& axis, const std::vector<Rank>& members, Rank self) {
+    return {axis, "gradients", members, std::ranges::find(members, self) - members.begin()};
   }
   /// Begins a call; end() ends it.
   int begin(const Group& group, const Call& call) {
-    return recorder.begin(recorder.row(static_cast<Rank>(rank()), group), group, call);
+    const Rank self = group.members[static_cast<std::size_t>(group.place)];
+    return recorder.begin(recorder.row(self, group), group, call);
   }
   void make(const Group& group, const Call& call) { recorder.end(begin(group, call)); }
   FlownRecord read() const { return read_flight(recorder.bytes(), path.filename().string()); }
@@ -49,9 +52,9 @@ inline Call barrier(std::int64_t number, std::string_view purpose = "gradient") 
 }
 
 /// The processes 0 to n - 1 of a job.
-inline std::vector<std::unique_ptr<Flown>> fly(std::int64_t n) {
+inline std::vector<std::unique_ptr<Flown>> fly(std::int64_t n, std::int64_t ranks_per_process = 1) {
   std::vector<std::unique_ptr<Flown>> all;
-  for (std::int64_t k = 0; k < n; ++k) all.push_back(std::make_unique<Flown>(k, n));
+  for (std::int64_t k = 0; k < n; ++k) all.push_back(std::make_unique<Flown>(k, n, ranks_per_process));
   return all;
 }
 inline FlightMerge merged(const std::vector<std::unique_ptr<Flown>>& all) {

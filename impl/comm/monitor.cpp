@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -32,6 +33,7 @@ class Monitor {
         recorder_(recorder),
         file_(recorder.file()),
         path_(std::move(path)),
+        process_(file_.process),
         hang_(hang),
         lost_(lost) {}
 
@@ -44,10 +46,11 @@ class Monitor {
       if (signal > 0 && signal != SIGCHLD) pass_on(signal);
       int status = 0;
       while (waitpid(worker_, &status, WNOHANG | WUNTRACED | WCONTINUED) > 0) {
-        if (WIFSTOPPED(status)) file_.stopped_ns = flight_clock();
-        if (WIFCONTINUED(status)) file_.stopped_ns = 0;
+        if (WIFSTOPPED(status)) file_.stopped_ns = flight_clock(), continued_ns_ = 0;
+        if (WIFCONTINUED(status)) continued_ns_ = flight_clock();
         if (WIFEXITED(status) || WIFSIGNALED(status)) return ended(status, signals);
       }
+      if (continued_ns_ != 0 && flight_clock() - continued_ns_ > end_of_a_job_ns) file_.stopped_ns = continued_ns_ = 0;
       if (getppid() != launcher_) {
         end_worker();
         return leave(lost_);
@@ -77,7 +80,6 @@ class Monitor {
 
   int ended(int status, const sigset_t& signals) {
     file_.ended_ns = flight_clock();
-    file_.stopped_ns = 0;
     const int decided = file_.exit_code;
     if (WIFEXITED(status) && decided >= 0) return leave(WEXITSTATUS(status));
     if (asked_to_end_) return leave(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
@@ -85,9 +87,8 @@ class Monitor {
       file_.status = WEXITSTATUS(status);
     else
       file_.signal = WTERMSIG(status);  // from here on the others know
-    const FlownRecord record = read_flight(recorder_.bytes(), path_.string());
-    const std::string text = merge({&record, 1}).reasons.at(0);
-    if (file_.process == 0 || grace_is_over(signals)) say(text);
+    const std::string text = told([](const FlownRecord& record) { return merge({&record, 1}).reasons.at(0); });
+    if (process_ == 0 || grace_is_over(signals)) say(text);
     return leave(lost_);
   }
 
@@ -106,19 +107,31 @@ class Monitor {
   std::string stuck() const {
     const double least =
         file_.deadline_ns > 0 ? static_cast<double>(file_.deadline_ns) * 1e-9 : before_training_seconds;
-    const double most = least + (file_.process == 0 ? 2 : grace_seconds);
+    const double most = least + (process_ == 0 ? 2 : grace_seconds);
     const auto too_long = [&](std::int64_t since) {
       return since != 0 && static_cast<double>(flight_clock() - since) * 1e-9 > most;
     };
-    if (!too_long(file_.stopped_ns) && !too_long(file_.blocked_ns)) return "";
-    const FlownRecord record = read_flight(recorder_.bytes(), path_.string());
-    return record.name() + (record.stopped_ns != 0 ? " is stopped (SIGSTOP) " : " is stuck ") + where(record) +
-           ", for longer than " + std::to_string(static_cast<std::int64_t>(most)) + " s";
+    const bool is_stopped = continued_ns_ == 0 && too_long(file_.stopped_ns);
+    if (!is_stopped && !too_long(file_.blocked_ns)) return "";
+    return told([&](const FlownRecord& record) {
+      return record.name() + (is_stopped ? " is stopped (SIGSTOP) " : " is stuck ") + where(record) +
+             ", for longer than " + std::to_string(static_cast<std::int64_t>(most)) + " s";
+    });
+  }
+
+  /// The worker may have written anything over its record before it crashed.
+  std::string told(const std::function<std::string(const FlownRecord&)>& sentence) const {
+    try {
+      return sentence(read_flight(recorder_.bytes(), "process " + std::to_string(process_)));
+    } catch (const BadInput& error) {
+      return "process " + std::to_string(process_) + " was lost: " + error.what();
+    }
   }
 
   int leave(int code) {
     constexpr int least_kept = 8;
-    tidy_up(code >= least_kept && code != interrupted);
+    const bool ended_well = code < least_kept && file_.phase == static_cast<std::uint32_t>(Phase::ending);
+    tidy_up(!ended_well && code != interrupted);
     return code;
   }
 
@@ -136,12 +149,14 @@ class Monitor {
     if (folder.empty()) return;
     if (file_.ended_ns == 0) file_.ended_ns = flight_clock();
     mkdir(folder.c_str(), 0777);
-    const std::string path = folder + "/rank-" + std::to_string(file_.process) + ".flight", partial = path + ".partial";
+    const std::string path = folder + "/rank-" + std::to_string(process_) + ".flight", partial = path + ".partial";
     std::ofstream to(partial, std::ios::binary);
     const auto bytes = recorder_.bytes();
     to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     to.close();
-    if (to.fail() || rename(partial.c_str(), path.c_str()) != 0) unlink(partial.c_str());
+    if (!to.fail() && rename(partial.c_str(), path.c_str()) == 0) return;
+    say("cannot write " + path + ": " + std::strerror(errno));
+    unlink(partial.c_str());
   }
 
   static void say(const std::string& text) {
@@ -151,11 +166,15 @@ class Monitor {
 
   static constexpr double before_training_seconds = 120;  // MPI's start on many nodes
   static constexpr int interrupted = 130;
+  // A launcher that ends a job wakes who is stopped, and asks to end right after: that is no end of the stop.
+  static constexpr std::int64_t end_of_a_job_ns = 1'000'000'000;
   const pid_t worker_, launcher_;
   FlightRecorder& recorder_;
   FlightFile& file_;
   const std::filesystem::path path_;
+  const std::int64_t process_;
   const int hang_, lost_;
+  std::int64_t continued_ns_ = 0;
   bool asked_to_end_ = false, is_tidy_ = false;
 };
 
@@ -196,6 +215,7 @@ std::unique_ptr<FlightRecorder> begin_monitored(const Launched& launched, int ha
   }
   auto recorder = std::make_unique<FlightRecorder>(std::move(mapped),
                                                    FlightIdentity{launched.rank, launched.size, job, host_name()});
+  std::signal(SIGCHLD, SIG_DFL);  // a child's end is waited for, whatever the launcher does about its own
   sigset_t signals, before;
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);

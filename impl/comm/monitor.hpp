@@ -27,8 +27,8 @@ std::filesystem::path flight_path(std::string_view job, std::int64_t process);
 ///   others to end the job by themselves, and at once for process 0;
 /// - a child that is stopped, or in a Blocked function, for longer than its deadline and that grace: is killed, and the
 ///   exit code is `hang`.
-/// It keeps the record in the record's folder unless the child ended with a code below 8 (exit codes of the harness).
-/// Before any thread exists. Throws CommError where it cannot fork.
+/// It keeps the record in the record's folder unless the child ended well: with a code below 8 (exit codes of the
+/// harness) in Phase::ending, or interrupted. Before any thread exists. Throws CommError where it cannot fork.
 std::unique_ptr<FlightRecorder> begin_monitored(const Launched& launched, int hang, int lost);
 
 }  // namespace shardproof::comm

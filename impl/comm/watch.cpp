@@ -2,6 +2,7 @@
 #include "impl/comm/watch.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/core/errors.hpp"
 
@@ -14,10 +15,10 @@ Watch::Watch(FlightRecorder& recorder, const std::function<std::filesystem::path
       others_.push_back(std::move(other));
 }
 
-void Watch::begin_training(double timeout_seconds) {
+void Watch::begin_training(double timeout_seconds, std::int64_t first_rank, std::int64_t ranks) {
   const std::lock_guard lock(mutex_);
   for (auto& members : members_) members.clear();
-  recorder_.begin_training(timeout_seconds);
+  recorder_.begin_training(timeout_seconds, first_rank, ranks);
 }
 
 std::uint16_t Watch::row(Rank rank, const Group& group) {
@@ -25,35 +26,46 @@ std::uint16_t Watch::row(Rank rank, const Group& group) {
   const std::lock_guard lock(mutex_);
   auto& members = members_[row];
   if (!members.empty() || row + 1u == FlightFile::most_groups) return row;  // the last one may stand for several groups
+  const std::int64_t first = recorder_.file().first_rank, end = first + recorder_.file().ranks;
   for (const Rank member : group.members)
-    if (member != rank) members.push_back({group_key(member, group.axis, group.channel, group.members)});
+    if (const auto k = static_cast<std::int64_t>(member); k < first || k >= end)
+      members.push_back({group_key(member, group.axis, group.channel, group.members)});
   return row;
 }
 
 const FlightGroup* Watch::find(std::uint64_t key) const {
   for (const auto& other : others_) {
     if (other->file().training != recorder_.file().training) continue;
-    for (const FlightGroup& row : other->file().groups)
-      if (row.key.load(std::memory_order_acquire) == key) return &row;
+    for (const FlightGroup& row : other->file().groups) {
+      const std::uint64_t found = row.key.load(std::memory_order_acquire);
+      if (found == key) return &row;
+      if (found == 0) break;
+    }
   }
   return nullptr;
 }
 
+// Who has made a collective with this rank has a row, unless it is of another machine: the more calls, the more seldom
+// is it looked for.
 void Watch::check_call(std::uint16_t row) {
+  const std::uint64_t place = recorder_.file().groups[row].calls.load(std::memory_order_relaxed);
+  check_call(row, place, std::has_single_bit(place));
+}
+
+void Watch::check_call(std::uint16_t row, std::uint64_t place, bool looks) {
   const FlightGroup& own = recorder_.file().groups[row];
-  const std::uint64_t place = own.calls.load(std::memory_order_relaxed);
   const std::uint64_t signature = own.signatures[place % FlightGroup::kept].load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   for (Member& member : members_[row]) {
-    if (member.row == nullptr) member.row = find(member.key);
+    if (member.row == nullptr && looks) member.row = find(member.key);
     if (member.row == nullptr) continue;
     const auto calls = [&] { return member.row->calls.load(std::memory_order_acquire); };
     if (calls() < place) continue;
     const std::uint64_t theirs = member.row->signatures[place % FlightGroup::kept].load(std::memory_order_acquire);
     // A member that is so far ahead that it has written over it, or in the next training, has made this call with us.
     if (theirs == signature || calls() >= place + FlightGroup::kept || member.row->key != member.key) continue;
-    const FlightMerge found = merged();
-    throw CommError(found.reasons.empty() ? "calls do not match" : found.reasons.front());
+    const std::string found = merged().mismatch;  // "": one of them goes on meanwhile
+    throw CommError(found.empty() ? "calls do not match" : found);
   }
 }
 
@@ -64,7 +76,8 @@ void Watch::check() {
   for (const FlightCall& call : own.open) {
     const bool waits = call.sequence.load(std::memory_order_acquire) != 0 && call.place > 0;
     const std::uint16_t row = waits ? call.group : 0;
-    if (waits && row < FlightFile::most_groups) check_call(row);
+    if (waits && row < FlightFile::most_groups)
+      check_call(row, own.groups[row].calls.load(std::memory_order_relaxed), true);
   }
 }
 

@@ -24,7 +24,7 @@ class Watch {
 
   FlightRecorder& recorder() { return recorder_; }
   /// As FlightRecorder's.
-  void begin_training(double timeout_seconds);
+  void begin_training(double timeout_seconds, std::int64_t first_rank, std::int64_t ranks);
   std::uint16_t row(Rank rank, const Group& group);
 
   /// Throws RankLost where a process of this machine has died, CommError where a member of a group has made another
@@ -45,12 +45,13 @@ class Watch {
     const FlightGroup* row = nullptr;  // nullptr: not found yet
   };
   const FlightGroup* find(std::uint64_t key) const;
+  void check_call(std::uint16_t row, std::uint64_t place, bool looks);
   FlightMerge merged() const;
 
   FlightRecorder& recorder_;
   std::vector<std::unique_ptr<MappedFlight>> others_;
   std::mutex mutex_;
-  std::vector<std::vector<Member>> members_;  // of each row: the others
+  std::vector<std::vector<Member>> members_;  // of each row: those of other processes
 };
 
 }  // namespace shardproof::comm

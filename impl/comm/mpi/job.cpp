@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <thread>
@@ -18,22 +19,6 @@ namespace shardproof::comm {
 
 namespace {
 
-/// The time of a training in the flight record.
-class Training {
- public:
-  Training(Watch* watch, double timeout_seconds) : watch_(watch) {
-    if (watch_ != nullptr) watch_->begin_training(timeout_seconds);
-  }
-  ~Training() {
-    if (watch_ != nullptr) watch_->recorder().end_training();
-  }
-  Training(const Training&) = delete;
-  Training& operator=(const Training&) = delete;
-
- private:
-  Watch* const watch_;
-};
-
 class OpenMpiJob final : public MpiJob {
  public:
   explicit OpenMpiJob(FlightRecorder* recorder) : recorder_(recorder) {
@@ -49,9 +34,12 @@ class OpenMpiJob final : public MpiJob {
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     state_ = std::make_unique<MpiState>(control_);
     if (recorder_ == nullptr) return;
-    const std::string job = job_name(*launched());
-    state_->watch =
-        std::make_unique<Watch>(*recorder_, [&](std::int64_t process) { return flight_path(job, process); });
+    const std::string job = recorder_->file().job;
+    const auto path_of = [&](std::int64_t process) { return flight_path(job, process); };
+    state_->watch = std::make_unique<Watch>(*recorder_, path_of);
+    require_mpi(MPI_Barrier(control_), "MPI_Barrier");
+    std::error_code error;  // all have mapped it: from here on nothing leaves the file behind
+    std::filesystem::remove(path_of(rank_), error);
     recorder_->end_training();  // idle
   }
   ~OpenMpiJob() override {
@@ -150,7 +138,7 @@ class OpenMpiJob final : public MpiJob {
                      std::to_string(deal.count(0)) + " ranks were started");
     const auto injections = parse_injections(options.injections, deal.ranks);
     const MPI_Comm everybody = first(deal.used());
-    const Training training(state_->watch.get(), options.timeout_seconds);
+    if (state_->watch) state_->watch->begin_training(options.timeout_seconds, deal.first(rank_), deal.count(rank_));
     MpiRun run(*state_, everybody, meeting_, rank_, deal, options);
     std::vector<std::int64_t> hits(injections.size()), all(injections.size());
     run_ranks(run.threads(), static_cast<Rank>(deal.first(rank_)), deal.count(rank_), [&](Rank self) {
@@ -165,6 +153,7 @@ class OpenMpiJob final : public MpiJob {
                                &request),
                 "MPI_Iallreduce");
     idle(request);
+    if (recorder_ != nullptr) recorder_->end_training();
     for (std::size_t i = 0; i < injections.size(); ++i)
       if (all[i] == 0) throw NoCallMatched(injections[i]);
   }

@@ -38,6 +38,26 @@ int tag_of(const MpiBoard& board) {
   return static_cast<int>(hash_of(board, 0) % tags);
 }
 
+/// A channel between the threads of this process, whose calls are written down as those to other processes are.
+class RecordedChannel final : public Channel {
+ public:
+  RecordedChannel(std::unique_ptr<Channel> channel, FlightRecorder& recorder)
+      : channel_(std::move(channel)),
+        recorder_(recorder),
+        row_(recorder.row(group().members[static_cast<std::size_t>(group().place)], group())) {}
+
+  void execute(KernelScope& scope, const Call& call) override {
+    const InFlight noted(&recorder_, row_, group(), call);
+    channel_->execute(scope, call);
+  }
+  const Group& group() const override { return channel_->group(); }
+
+ private:
+  const std::unique_ptr<Channel> channel_;
+  FlightRecorder& recorder_;
+  const std::uint16_t row_;
+};
+
 }  // namespace
 
 MpiRun::MpiRun(MpiState& state, MPI_Comm everybody, MPI_Comm meeting, std::int64_t own, const Deal& deal,
@@ -56,7 +76,9 @@ std::unique_ptr<Channel> MpiRun::channel(Group group, TrafficLedger& traffic) {
   for (const Rank member : group.members) process_of.push_back(deal_.process_of(static_cast<std::int64_t>(member)));
   if (std::ranges::all_of(process_of, [this](std::int64_t process) { return process == own_; })) {
     auto& board = comm::meet(threads_, {group.axis, group.members, group.channel});
-    return std::make_unique<ThreadChannel>(board, group.place, traffic);
+    auto made = std::make_unique<ThreadChannel>(board, group.place, traffic);
+    if (state_.recorder() == nullptr) return made;
+    return std::make_unique<RecordedChannel>(std::move(made), *state_.recorder());
   }
   MpiBoard& board = meet(group, process_of);
   return std::make_unique<MpiChannel>(state_, board, std::move(group), traffic);
