@@ -212,7 +212,7 @@ ExitCode Processes::serve() {
 void Processes::dismiss(ExitCode code) {
   if (!job_) return;
   if (broken) {
-    if (!flight_folder.empty() && code >= ExitCode::hang && code != ExitCode::interrupted)
+    if (!flight_folder.empty() && code != ExitCode::interrupted)
       say(stderr, fmt::format("shardproof: who waited for whom: shardproof flight {}\n", shell_quoted(flight_folder)));
     job_->part(static_cast<int>(code));
   }

@@ -335,7 +335,6 @@ ExitCode run(std::span<const std::string> args) {
   }
   const Environment here = environment();
   RunFolder folder = request.folder.open();
-  keep_flight_in(folder.path());
   if (request.exhaustive) {
     say(stderr, printable(request.exhaustive->sizes()));
     take_begun(request, folder.earlier());
@@ -347,6 +346,7 @@ ExitCode run(std::span<const std::string> args) {
                    .workload_hash = [value = s.value] { return workload_hash_of(*value); }};
   };
   const auto earlier = resume(folder, request.cases.size(), key_of, here);
+  keep_flight_in(folder.path());
   return folder.run(rerun_line(request.args), [&] { return work(request, here, earlier, folder); });
 }
 

@@ -341,7 +341,6 @@ ExitCode run(std::span<const std::string> args) {
     const workload::Corpus readable(request.cases[0].job->workload);
   }
   RunFolder folder = request.folder.open();
-  keep_flight_in(folder.path());
   const auto key_of = [&](std::size_t k) {
     const RunCase& one = request.cases[k];
     CaseKey key{.case_text = print(one.value), .rerun = rerun_of(request, one), .fabric = request.fabric};
@@ -349,6 +348,7 @@ ExitCode run(std::span<const std::string> args) {
     return key;
   };
   const auto earlier = resume(folder, request.cases.size(), key_of, here);
+  keep_flight_in(folder.path());
   return folder.run(rerun_line(request.args), [&] {
     try {
       return work(request, here, earlier, folder);

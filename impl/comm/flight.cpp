@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,11 +90,13 @@ std::unique_ptr<MappedFlight> MappedFlight::create(const std::filesystem::path& 
   // Its blocks are taken now: a write to a mapping that finds the disk full would kill the process.
   const int error = posix_fallocate(file, 0, sizeof(FlightFile));
   void* const memory = error != 0 ? nullptr : map(file, PROT_READ | PROT_WRITE);
-  const int mapping_error = errno;
-  close(file);
-  if (error != 0) throw fail(error);
-  if (memory == nullptr) throw fail(mapping_error);
-  return std::unique_ptr<MappedFlight>(new MappedFlight(initialised(memory)));
+  if (memory == nullptr) {
+    const int mapping_error = errno;
+    close(file);
+    throw fail(error != 0 ? error : mapping_error);
+  }
+  flock(file, LOCK_SH);
+  return std::unique_ptr<MappedFlight>(new MappedFlight(initialised(memory), file));
 }
 
 std::unique_ptr<MappedFlight> MappedFlight::anonymous() {
@@ -118,7 +121,10 @@ std::unique_ptr<MappedFlight> MappedFlight::open(const std::filesystem::path& pa
   return known ? std::move(mapped) : nullptr;
 }
 
-MappedFlight::~MappedFlight() { munmap(file_, sizeof(FlightFile)); }
+MappedFlight::~MappedFlight() {
+  munmap(file_, sizeof(FlightFile));
+  if (lock_ >= 0) close(lock_);
+}
 
 std::span<const std::byte> MappedFlight::bytes() const {
   return {reinterpret_cast<const std::byte*>(file_), sizeof(FlightFile)};

@@ -26,7 +26,8 @@ inline constexpr std::int64_t steps_of_a_deadline = 10;
 /// A mapped flight record. Unmaps it, and leaves the file.
 class MappedFlight {
  public:
-  /// A new file of this name, mapped for writing; one that was there is replaced. Throws WriteError.
+  /// A new file of this name, mapped for writing; one that was there is replaced. It is locked as long as this process
+  /// or one that it has forked lives. Throws WriteError.
   static std::unique_ptr<MappedFlight> create(const std::filesystem::path& path);
   /// Without a file, for this process and those that it forks. Throws WriteError.
   static std::unique_ptr<MappedFlight> anonymous();
@@ -41,8 +42,9 @@ class MappedFlight {
   std::span<const std::byte> bytes() const;
 
  private:
-  explicit MappedFlight(void* memory) : file_(static_cast<FlightFile*>(memory)) {}
-  FlightFile* file_;
+  explicit MappedFlight(void* memory, int lock = -1) : file_(static_cast<FlightFile*>(memory)), lock_(lock) {}
+  FlightFile* const file_;
+  const int lock_;  // a file descriptor; -1: none
 };
 
 /// Of which process of which job a record is.

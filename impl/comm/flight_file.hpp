@@ -68,6 +68,7 @@ struct FlightFile {
   // By the monitor:
   std::atomic<std::int32_t> signal;      ///< that ended the process; 0: none has
   std::atomic<std::int32_t> status;      ///< with which it ended unasked; -1: it has not
+  std::atomic<std::int32_t> asked;       ///< signal that asked it to end before it had decided on a code; 0: none has
   std::atomic<std::int64_t> stopped_ns;  ///< since when it is stopped; 0: it runs
   std::atomic<std::int64_t> ended_ns;    ///< when it ended, or the record was kept; 0: neither
 

@@ -42,7 +42,13 @@ class Merger {
     merged.mismatch = mismatch();
     add(killed()), add(failed());
     if (!merged.mismatch.empty()) add({merged.mismatch});
-    add(stopped()), add(not_there(merged.waits)), add(circle(merged.waits));
+    add(stopped());
+    if (!merged.reasons.empty()) return merged;
+    add(not_there(merged.waits)), add(circle(merged.waits));
+    if (const auto found = of_process_.find(0); found != of_process_.end() && found->second->asked != 0)
+      merged.reasons.insert(merged.reasons.begin(), "the job was ended from outside, by signal " +
+                                                        print_signal(found->second->asked) +
+                                                        ": who is waited for may have been about to come");
     return merged;
   }
 
@@ -102,12 +108,15 @@ class Merger {
     return ranks;
   }
 
+  static std::string print_signal(std::int64_t signal) {
+    return std::to_string(signal) + " (" + strsignal(static_cast<int>(signal)) + ")";
+  }
+
   std::vector<std::string> killed() const {
     std::vector<std::string> found;
     for (const FlownRecord& record : records_) {
       if (record.signal != 0)
-        found.push_back(record.name() + " was killed by signal " + std::to_string(record.signal) + " (" +
-                        strsignal(static_cast<int>(record.signal)) + ") " + where(record));
+        found.push_back(record.name() + " was killed by signal " + print_signal(record.signal) + " " + where(record));
       else if (record.status >= 0)
         found.push_back(record.name() + " ended by itself with status " + std::to_string(record.status) + " " +
                         where(record));

@@ -197,6 +197,20 @@ TEST(FlightMerge, AStoppedRankIsNamed) {
   EXPECT_TRUE(merged(all).reasons.at(0).starts_with("rank 2 on host host2 is stopped (SIGSTOP), since 0 s, in step 1"));
 }
 
+TEST(FlightMerge, AJobThatWasEndedFromOutsideIsTold) {
+  const auto all = fly(2);
+  all[0]->recorder.file().asked = SIGTERM;
+  const std::string outside =
+      "the job was ended from outside, by signal 15 (Terminated): who is waited for may have been about to come";
+  EXPECT_EQ(merged(all).reasons, std::vector<std::string>{outside});
+  all[0]->begin(all[0]->group("dp", {Rank{0}, Rank{1}}), barrier(1));
+  ASSERT_EQ(merged(all).reasons.size(), 2u);
+  EXPECT_EQ(merged(all).reasons[0], outside);
+  EXPECT_TRUE(merged(all).reasons[1].starts_with("rank 1 on host host1 is waited for"));
+  all[1]->recorder.file().signal = SIGKILL;
+  expect_only(merged(all).reasons, "was killed by signal");
+}
+
 TEST(FlightMerge, AFailureIsToldInItsWords) {
   const auto all = fly(2);
   all[0]->begin(all[0]->group("dp", {Rank{0}, Rank{1}}), barrier(1));

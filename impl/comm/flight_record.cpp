@@ -80,7 +80,8 @@ class Reader {
     record.phase = static_cast<Phase>(file.phase.load());
     record.training = file.training, record.step = file.step;
     record.median_step_ns = file.median_step_ns, record.deadline_ns = file.deadline_ns;
-    record.exit_code = file.exit_code, record.signal = file.signal, record.status = file.status;
+    record.exit_code = file.exit_code, record.signal = file.signal, record.status = file.status,
+    record.asked = file.asked;
     record.wall_offset_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(file.begin_wall_ns) -
                                                       static_cast<std::uint64_t>(file.begin_ns));
     record.stopped_ns = file.stopped_ns, record.blocked_ns = file.blocked_ns;
@@ -145,7 +146,7 @@ FlownRecord read_flight(std::span<const std::byte> bytes, std::string_view origi
 
 std::string FlownRecord::name() const {
   std::string who = "process " + std::to_string(process);
-  if (ranks > 0) who += " of ranks " + print_ranks();
+  if (ranks > 0) who += (ranks == 1 ? " of rank " : " of ranks ") + print_ranks();
   if (ranks == 1 && first_rank == process) who = "rank " + std::to_string(process);
   return who + (host.empty() ? "" : " on host " + host);
 }

@@ -47,7 +47,7 @@ struct FlownRecord {
   std::string host, job, failure, blocked_in;
   Phase phase = Phase::starting;
   std::int64_t training = 0, step = 0, median_step_ns = 0, deadline_ns = 0;
-  std::int64_t exit_code = -1, signal = 0, status = -1;
+  std::int64_t exit_code = -1, signal = 0, status = -1, asked = 0;
   std::int64_t wall_offset_ns = 0;  ///< added to times of this record: since 1970
   std::int64_t stopped_ns = 0, blocked_ns = 0, progress_ns = 0, ended_ns = 0;
   std::vector<FlownGroup> groups;
@@ -86,7 +86,8 @@ struct FlightMerge {
   std::vector<FlightWait> waits;
   /// The reason of it all, as sentences, most certain first: a process that was killed or stopped, one that failed,
   /// calls that do not match, a rank that others wait for and that waits for none, ranks that wait in a circle. Only
-  /// what belongs to the first kind that was found; empty where nothing waits and nothing failed.
+  /// what belongs to the first kind that was found; empty where nothing waits and nothing failed. Where only waits tell
+  /// and the job was ended from outside, the first one says so.
   std::vector<std::string> reasons;
   std::string mismatch;  ///< the first two calls that do not match, whatever else there is; "": there are none
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,8 @@
 #include <fstream>
 #include <functional>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -65,9 +68,10 @@ class Monitor {
 
  private:
   void pass_on(int signal) {
-    asked_to_end_ = asked_to_end_ || signal == SIGTERM || signal == SIGINT;
+    asked_to_end_ = true;
+    if (file_.exit_code < 0) file_.asked = signal;
     sigqueue(worker_, signal, {});  // its group may have got the signal too: the worker tells the two apart
-    if (file_.stopped_ns != 0 && asked_to_end_) kill(worker_, SIGKILL);
+    if (file_.stopped_ns != 0) kill(worker_, SIGKILL);
     if (signal == SIGTERM) tidy_up(true);  // a launcher that ends a job kills what has not ended a moment later
   }
 
@@ -103,19 +107,22 @@ class Monitor {
     return true;
   }
 
-  /// What it is stuck in for too long; "" if it is not.
+  /// What it is stuck in for too long; "" if it is not. Who is to blame for a Blocked function is told before, by its
+  /// own monitor.
   std::string stuck() const {
-    const double least =
+    const double deadline =
         file_.deadline_ns > 0 ? static_cast<double>(file_.deadline_ns) * 1e-9 : before_training_seconds;
-    const double most = least + (process_ == 0 ? 2 : grace_seconds);
-    const auto too_long = [&](std::int64_t since) {
-      return since != 0 && static_cast<double>(flight_clock() - since) * 1e-9 > most;
+    const double most_stopped = deadline + (process_ == 0 ? 2 : grace_seconds);
+    const double most_blocked = deadline + grace_seconds + 10;
+    const auto has_taken = [](std::int64_t since, double seconds) {
+      return since != 0 && static_cast<double>(flight_clock() - since) * 1e-9 > seconds;
     };
-    const bool is_stopped = continued_ns_ == 0 && too_long(file_.stopped_ns);
-    if (!is_stopped && !too_long(file_.blocked_ns)) return "";
+    const bool is_stopped = continued_ns_ == 0 && has_taken(file_.stopped_ns, most_stopped);
+    if (!is_stopped && !has_taken(file_.blocked_ns, most_blocked)) return "";
     return told([&](const FlownRecord& record) {
       return record.name() + (is_stopped ? " is stopped (SIGSTOP) " : " is stuck ") + where(record) +
-             ", for longer than " + std::to_string(static_cast<std::int64_t>(most)) + " s";
+             ", for longer than " +
+             std::to_string(static_cast<std::int64_t>(is_stopped ? most_stopped : most_blocked)) + " s";
     });
   }
 
@@ -178,6 +185,14 @@ class Monitor {
   bool asked_to_end_ = false, is_tidy_ = false;
 };
 
+std::filesystem::path flight_folder() {
+  std::error_code error;
+  if (access("/dev/shm", W_OK) == 0) return "/dev/shm";  // in memory: what is written there costs no disk
+  return std::filesystem::temp_directory_path(error);
+}
+
+std::string own_prefix() { return "shardproof." + std::to_string(geteuid()) + "."; }
+
 std::string host_name() {
   utsname name{};
   uname(&name);
@@ -196,15 +211,29 @@ std::string job_name(const Launched& launched) {
 }
 
 std::filesystem::path flight_path(std::string_view job, std::int64_t process) {
+  return flight_folder() / (own_prefix() + std::string(job) + "." + std::to_string(process) + ".flight");
+}
+
+void remove_stale_flights() {
+  constexpr std::chrono::minutes least_age(1);  // a new one is not locked yet
   std::error_code error;
-  std::filesystem::path folder = "/dev/shm";  // in memory: what is written there costs no disk
-  if (access(folder.c_str(), W_OK) != 0) folder = std::filesystem::temp_directory_path(error);
-  return folder / ("shardproof." + std::to_string(geteuid()) + "." + std::string(job) + "." + std::to_string(process) +
-                   ".flight");
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (std::filesystem::directory_iterator at(flight_folder(), error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (!name.starts_with(own_prefix()) || !name.ends_with(".flight")) continue;
+    const auto written = at->last_write_time(error);
+    const int file =
+        error || now - written < least_age ? -1 : open(at->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    error.clear();
+    if (file < 0) continue;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) unlink(at->path().c_str());
+    close(file);
+  }
 }
 
 std::unique_ptr<FlightRecorder> begin_monitored(const Launched& launched, int hang, int lost) {
   const std::string job = job_name(launched);
+  remove_stale_flights();
   std::filesystem::path path = flight_path(job, launched.rank);
   std::unique_ptr<MappedFlight> mapped;
   try {

@@ -24,6 +24,7 @@ RANKS = 3
 # to start and to kill on a busy machine.
 GRACE, SLACK = 20, 40
 STRATEGIES = ["dp3", "tp3", "pp3 schedule=one_f_one_b microbatches=4 layers=1,1,0"]
+THREADS = ["dp2 tp2", "dp2 pp2 schedule=gpipe microbatches=2", "tp2 pp2 schedule=one_f_one_b microbatches=4"]
 MODEL = ["--workload", "tiny", "--set", "layers=2", "--set", "tied_head=false"]
 
 
@@ -34,7 +35,7 @@ class Job:
         self.token = uuid.uuid4().hex
         self.environment = os.environ | {"SHARDPROOF_TEST_TOKEN": self.token}
         line = [SOURCE / "scripts/mpirun.sh", *(launch or ["-n", str(ranks), BINARY, *args])]
-        self.out, self.errors, self.steps = [], "", threading.Condition()
+        self.out, self.errors, self.steps, self.namespaces = [], "", threading.Condition(), set()
         self.begin = time.monotonic()
         self.process = subprocess.Popen(line, cwd=test.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         env=self.environment, **options)
@@ -63,12 +64,23 @@ class Job:
         found = []
         for folder in pathlib.Path("/proc").iterdir():
             try:
-                if folder.name.isdigit() and self.token.encode() in (folder / "environ").read_bytes():
+                if folder.name.isdigit() and self.token.encode() in (environment := (folder / "environ").read_bytes()):
                     if (folder / "exe").resolve().name.startswith("shardproof"):
                         found.append(int(folder.name))
+                        self.namespaces.update(re.findall(rb"\0PMIX_NAMESPACE=([^\0]+)", environment))
             except OSError:  # has ended, or is another's
                 pass
         return found
+
+    def left_in_memory(self):
+        """Flight records of its processes."""
+        return [path for path in pathlib.Path("/dev/shm").glob("shardproof.*.flight")
+                if any(name.decode() in path.name for name in self.namespaces)]
+
+    def monitor(self, rank):
+        """The process that mpirun started."""
+        worker = self.worker(rank)
+        return int(re.search(r"^PPid:\s+(\d+)", pathlib.Path(f"/proc/{worker}/status").read_text(), re.M)[1])
 
     def worker(self, rank):
         """The process that trains: its parent is one of shardproof too."""
@@ -103,13 +115,19 @@ class Failures(Cli):
                 pass
         job.process.wait()
 
-    def long_job(self, out, draw, *args):
-        """A run of many steps, a drawn moment after a drawn step."""
-        job = self.job("run", *MODEL, "--strategy", draw.choice(STRATEGIES), "--steps", "5000", "--no-check", "--track",
-                       draw.choice(["exact", "native"]), "--out", out, *args)
+    def long_job(self, out, draw, *args, threads=False):
+        """A run of many steps, a drawn moment after a drawn step: a process for each rank, or two of two ranks each."""
+        job = self.job("run", *MODEL, "--strategy", draw.choice(THREADS if threads else STRATEGIES), "--steps", "5000",
+                       "--no-check", "--track", draw.choice(["exact", "native"]), "--out", out, *args,
+                       ranks=2 if threads else RANKS)
         job.await_step(draw.randint(1, 20))
         time.sleep(draw.random() * 0.3)
         return job
+
+    @staticmethod
+    def name(process, threads):
+        who = f"process {process} of ranks {2 * process}-{2 * process + 1}" if threads else f"rank {process}"
+        return f"{who} on host {re.escape(socket.gethostname())}"
 
     def ends(self, job, code, within, says=()):
         """With this code, within so many seconds from now; nothing of it is left."""
@@ -125,6 +143,7 @@ class Failures(Cli):
                 break
             time.sleep(0.1)
         self.assertEqual(job.pids(), [], said)
+        self.assertEqual(job.left_in_memory(), [], said)
         return said
 
     def flight(self, out, says):
@@ -136,11 +155,12 @@ class Failures(Cli):
 
     def test_a_rank_that_is_killed(self):
         for seed, draw in self.seeds():
-            rank, out = draw.randrange(RANKS), f"killed{seed}"
-            job = self.long_job(out, draw)
+            threads, out = seed % 2 == 1, f"killed{seed}"
+            rank = draw.randrange(2 if threads else RANKS)
+            job = self.long_job(out, draw, threads=threads)
             os.kill(job.worker(rank), signal.SIGKILL)
-            name = rf"rank {rank} on host {socket.gethostname()} was killed by signal 9 \(Killed\) in step \d+"
-            said = self.ends(job, RANK_LOST, GRACE, says=name + r", in( no call, after)? \w+ \d+ .*\(purpose \w+")
+            name = self.name(rank, threads) + r" was killed by signal 9 \(Killed\) in step \d+"
+            said = self.ends(job, RANK_LOST, GRACE, says=name + r", (ranks? [\d,-]+ )?in( no call, after)? \w+ \d+ .*\(purpose \w+")
             self.flight(out, name)
             if rank > 0:  # process 0 lives to write it
                 (record,) = self.records(out)
@@ -150,14 +170,21 @@ class Failures(Cli):
 
     def test_a_rank_that_is_stopped(self):
         for seed, draw in self.seeds():
-            rank, out, timeout = draw.randrange(RANKS), f"stopped{seed}", 3
-            job = self.long_job(out, draw, "--timeout", f"{timeout}s")
+            threads, out, timeout = seed % 2 == 1, f"stopped{seed}", 3
+            rank = draw.randrange(2 if threads else RANKS)
+            job = self.long_job(out, draw, "--timeout", f"{timeout}s", threads=threads)
             os.kill(job.worker(rank), signal.SIGSTOP)
-            name = rf"rank {rank} on host {socket.gethostname()} is stopped \(SIGSTOP\)"
-            self.ends(job, HANG, timeout + GRACE, says=name + r".* in step \d+, in( no call, after)? \w+ \d+ .*\(purpose \w+")
+            name = self.name(rank, threads) + r" is stopped \(SIGSTOP\)"
+            self.ends(job, HANG, timeout + GRACE,
+                      says=name + r".* in step \d+, (ranks? [\d,-]+ )?in( no call, after)? \w+ \d+ .*\(purpose \w+")
             if rank > 0:
                 self.assertRegex(self.records(out)[0]["reason"], name)
-            self.flight(out, rf"(?m)^rank +host|{name}")
+            self.flight(out, name)
+            # All others wait, as they did when the time was over.
+            others = [str(k) for k in (range(4) if threads else range(RANKS)) if k // (2 if threads else 1) != rank]
+            waits = self.expect(PASS, "flight", out).stdout.split("\n\n")[1]
+            for other in others:
+                self.assertRegex(waits, rf"(?m)^{other} +[3-9]\d*\.\d s +\S+ +\w+ \d+ ")
 
     def test_a_rank_that_is_slow_is_no_failure(self):
         draws = [random.Random(f"slow {seed}") for seed in range(SEEDS)]
@@ -200,7 +227,14 @@ class Failures(Cli):
     def test_memory_that_is_exhausted(self):
         job = self.job("run", "--workload", "tiny", "--set", "vocab=100", "--strategy", "pp2", "--no-check",
                        "--device-memory", "195000", "--out", "small", ranks=2)
-        self.ends(job, OUT_OF_MEMORY, GRACE, says="rank 1: activation")
+        self.ends(job, OUT_OF_MEMORY, GRACE, says=["rank 1: activation", "shardproof flight "])
+        self.flight("small", r"rank 1 on host \S+ failed: (rank 1: )?activation")
+
+    # Calls of one training are compared: processes count trainings alike, also those that they carry no rank of.
+    def test_calls_that_do_not_match_after_idle_processes(self):
+        job = self.job("run", *MODEL, "--strategy", "tp2", "--strategy", "dp2 tp2", "--steps", "3", "--no-check", "--inject",
+                       "mismatch:rank=1,axis=dp,call=5", "--out", "idle", ranks=4)
+        self.ends(job, RANK_LOST, GRACE, says=r"calls do not match: rank 1 on host \S+ calls .* for injected, rank 3")
 
     # The first case's record is there; the second's is not, or is cut off nowhere.
     def test_a_full_disk_on_rank_0(self):
@@ -221,16 +255,29 @@ class Failures(Cli):
     def test_finished_records_survive(self):
         for rank in [0, 1]:
             out = f"survive{rank}"
-            job = self.job("run", *MODEL, "--strategy", "dp3", "--strategy", "tp3", "--steps", "1000", "--no-check", "--out", out)
-            path = self.folder / out / "records.jsonl"
-            while not (path.exists() and path.stat().st_size > 0) and job.process.poll() is None:
-                time.sleep(0.05)
+            run = ["run", *MODEL, "--strategy", "dp2", "--strategy", "tp3", "--strategy", "dp3", "--steps", "1000", "--no-check",
+                   "--out", out]
+            job, path = self.job(*run), self.folder / out / "records.jsonl"
+            while not (path.exists() and path.read_text().count("\n") == 2) and job.process.poll() is None:
+                time.sleep(0.02)
             os.kill(job.worker(rank), signal.SIGKILL)
             self.ends(job, RANK_LOST, GRACE, says=rf"rank {rank} on host \S+ was killed by signal 9")
-            self.assertEqual(self.records(out)[0]["strategy"], "dp3")
-            self.assertEqual(self.records(out)[0]["verdict"], "skipped", "as it was not to be judged")
+            finished = self.records(out)[:2]
+            self.assertEqual([r["strategy"] for r in finished], ["dp2", "tp3"])
+            self.assertEqual({r["verdict"] for r in finished}, {"skipped"}, "as they were not to be judged")
             # That of the case that ended so is there too, unless process 0 was killed, or waited in a function of MPI.
-            self.assertLessEqual(len(self.records(out)), 1 + rank)
+            self.assertLessEqual(len(self.records(out)), 2 + rank)
+            self.ends(self.job(*run, "--resume"), PASS, 120)
+            self.assertEqual(self.records(out)[:2], finished, "they did not run again")
+            self.assertEqual([r["strategy"] for r in self.records(out)], ["dp2", "tp3", "dp3"])
+            self.assertNotIn("flight", self.files(out))
+
+    # mpirun ends the rest: nothing is left, of a process that none is left to tidy up after either.
+    def test_a_monitor_that_is_killed(self):
+        job = self.long_job("monitor", random.Random(1))
+        os.kill(job.monitor(1), signal.SIGKILL)
+        self.ends(job, 128 + signal.SIGKILL, GRACE, says="exited on signal 9")
+        self.flight("monitor", "rank 1 is waited for and waits for nobody: of it there is no record here")
 
     def test_a_launcher_that_is_killed_leaves_nothing(self):
         job = self.long_job("orphans", random.Random(1))
@@ -241,6 +288,14 @@ class Failures(Cli):
                 break
             time.sleep(0.1)
         self.assertEqual(job.pids(), [])
+        self.assertEqual(job.left_in_memory(), [])
+
+    # Its user, or a batch system whose time is over.
+    def test_a_launcher_that_is_asked_to_end(self):
+        job = self.long_job("asked", random.Random(2))
+        os.kill(job.process.pid, signal.SIGTERM)
+        self.ends(job, 1, GRACE, says="interrupted by SIGTERM")  # mpirun's own
+        self.flight("asked", r"the job was ended from outside, by signal 15 \(Terminated\)")
 
     def other_binary(self, name):
         """That differs in a letter of its help."""
