@@ -170,12 +170,12 @@ class Processes(Cli):
         # srun stands for itself: it starts its step's tasks by mpirun, and tells them what Slurm tells its own.
         task = ("export SLURM_PROCID=$OMPI_COMM_WORLD_RANK SLURM_STEP_NUM_TASKS=$OMPI_COMM_WORLD_SIZE; "
                 "unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE; exec \"$@\"")
-        srun = self.write("srun", f"#!/bin/sh\nshift\nexec '{MPIRUN}' -n \"$SLURM_NTASKS\" sh -c '{task}' task \"$@\"\n")
+        srun = self.write("srun", f"#!/bin/sh\n[ \"$SRUN_CPUS_PER_TASK\" = 2 ] || exit 3\nshift\nexec '{MPIRUN}' -n \"$SLURM_NTASKS\" sh -c '{task}' task \"$@\"\n")
         os.chmod(f"{self.folder}/{srun}", 0o755)
         os.makedirs(f"{self.folder}/build/cpu")
         os.symlink(BINARY, f"{self.folder}/build/cpu/shardproof")
         slurm = {"PATH": f"{self.folder}:{os.environ['PATH']}", "SLURM_SUBMIT_DIR": str(self.folder), "SLURM_JOB_ID": "7",
-                 "SLURM_NTASKS": "4"}
+                 "SLURM_NTASKS": "4", "SLURM_CPUS_PER_TASK": "2"}
         done = subprocess.run([SOURCE / "scripts/examples/slurm.sh"], cwd="/", env=os.environ | slurm, text=True,
                               capture_output=True, timeout=300)
         self.assertEqual(done.returncode, PASS, done.stdout + done.stderr)
@@ -184,6 +184,14 @@ class Processes(Cli):
             self.assertEqual({r["ranks"] for r in records}, ranks)
             self.assertEqual({(r["verdict"], r["transport"]) for r in records}, {("pass", "mpi")})
             self.assertTrue(all(r["rerun"].startswith("srun -n 4 ") for r in records))
+
+    def test_processes_that_their_library_does_not_find_are_refused(self):
+        tasks = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}
+        done = subprocess.run([BINARY, "run", "--workload", "tiny", "--strategy", "dp2", "--out", "lone"], cwd=self.folder,
+                              env=os.environ | tasks, text=True, capture_output=True, timeout=300)
+        self.assertEqual(done.returncode, USAGE, done.stdout + done.stderr)
+        self.assertIn("srun started 4 processes, and MPI finds 1 of them: srun --mpi=pmix", done.stderr)
+        self.assertFalse(os.path.exists(f"{self.folder}/lone"))
 
     def test_started_alone_it_has_threads(self):
         self.on(1, PASS, "run", "--workload", "tiny", "--strategy", "dp2", "--track", "exact", "--out", "one")

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups that begin while others do, with members of some processes and several of each.
 #include <chrono>
+#include <csignal>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "impl/comm/testing.hpp"
+#include "kernels/core/errors.hpp"
 
 namespace shardproof::comm {
 namespace {
@@ -115,6 +119,67 @@ TEST(Groups, SharedMemoryAddsFloatsInTheOrderOfProcesses) {
       EXPECT_EQ(fetch<float>(node.queue, t), std::vector<float>(static_cast<std::size_t>(n), 0x1p24f));
     }
   });
+}
+
+TEST(Groups, SharedMemoryShowsCallsThatDiffer) {
+  const auto processes = testing::job->size();
+  const auto differ = [&](Dtype dtype, std::int64_t elements, Operator op) {
+    testing::job->run({processes, processes}, {.timeout_seconds = 20}, [&](World& world) {
+      Node node(world);
+      auto group = world.all("test");
+      const bool odd = node.rank + 1 == processes;
+      const Tensor t(node.queue, {"t", odd ? dtype : Dtype::f32, {odd ? elements : 4}, Category::workspace});
+      zero(node.queue, t);
+      const auto text =
+          testing::error_of<CommError>([&] { group.all_reduce(node.queue, t, odd ? op : Operator::sum, "p"); });
+      EXPECT_NE(text.find(" reduces other elements, or otherwise"), std::string::npos) << text;
+    });
+  };
+  differ(Dtype::f32, 5, Operator::sum);
+  differ(Dtype::i32, 4, Operator::sum);
+  differ(Dtype::f32, 4, Operator::max);
+}
+
+/// Of this process, while it exists.
+class Limited {
+ public:
+  Limited(__rlimit_resource resource, rlim_t most) : resource_(resource) {
+    ::getrlimit(resource_, &before_);
+    const rlimit limit{most, before_.rlim_max};
+    ::setrlimit(resource_, &limit);
+  }
+  ~Limited() { ::setrlimit(resource_, &before_); }
+  Limited(const Limited&) = delete;
+  Limited& operator=(const Limited&) = delete;
+
+ private:
+  const __rlimit_resource resource_;
+  rlimit before_{};
+};
+
+TEST(Groups, ReduceWhereOneProcessCannotShareMemory) {
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const auto processes = testing::job->size(), own = testing::job->process();
+  const auto reduces = [&] {
+    testing::job->run({processes, processes}, {.timeout_seconds = 20}, [&](World& world) {
+      Node node(world);
+      auto group = world.all("test");
+      const auto t = put(node.queue, "t", {3}, std::vector<std::int64_t>(3, node.rank + 1));
+      group.all_reduce(node.queue, t, Operator::sum, "p");
+      EXPECT_EQ(fetch<std::int64_t>(node.queue, t), std::vector<std::int64_t>(3, processes * (processes + 1) / 2));
+    });
+  };
+  for (const std::int64_t one : {std::int64_t{0}, processes - 1}) {
+    std::optional<Limited> limited;
+    if (own == one) limited.emplace(RLIMIT_NOFILE, 0);  // opens no file
+    reduces();
+  }
+  {
+    std::optional<Limited> limited;
+    if (own == 0) limited.emplace(RLIMIT_FSIZE, 4096);  // its file gets no length
+    reduces();
+  }
+  std::signal(SIGXFSZ, handler);
 }
 
 TEST(Groups, ClocksAreCompared) {

@@ -45,7 +45,7 @@ int open_offered(const Offer& offer, std::int64_t bytes) {
   name_machine(machine);
   if (machine[0] == '\0' || std::memcmp(machine, offer.machine, sizeof machine) != 0) return -1;
   const std::string path = "/proc/" + std::to_string(offer.process) + "/fd/" + std::to_string(offer.file);
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat found {};
   if (file < 0 || (::fstat(file, &found) == 0 && found.st_size == bytes)) return file;
   ::close(file);  // in a container processes have numbers of its own: this is something else
@@ -67,12 +67,12 @@ std::unique_ptr<SharedMemory> SharedMemory::among(const MpiCollectives& mpi, int
     offer.process = ::getpid();
     offer.seal = std::random_device()() | std::uint64_t{1} << 32;
     file = ::memfd_create("shardproof", MFD_CLOEXEC);
-    if (file >= 0 && ::ftruncate(file, bytes) == 0) offer.file = file;
+    if (file >= 0 && ::ftruncate(file, bytes) == 0) offer.file = file;  // not so beyond the limit for files
   }
   const auto map = [&] {
-    void* const at =
-        file < 0 ? MAP_FAILED
-                 : ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* const at = file < 0 || offer.file < 0 ? MAP_FAILED
+                                                : ::mmap(nullptr, static_cast<std::size_t>(bytes),
+                                                         PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
   };
   std::byte* memory = nullptr;
@@ -123,8 +123,11 @@ void SharedMemory::wait(const MpiCollectives& mpi, std::uint64_t steps) const {
 void SharedMemory::reduce(const MpiCollectives& mpi, int root, Dtype dtype, Operator op, std::byte* data,
                           std::int64_t elements, std::int64_t most) {
   const auto element = static_cast<std::int64_t>(size_of(dtype));
+  // All that must be the same on all processes.
+  const auto call = ((static_cast<std::uint64_t>(elements) << 12 | static_cast<std::uint64_t>(root + 1)) << 8 |
+                     static_cast<std::uint64_t>(dtype) << 4 | static_cast<std::uint64_t>(op));
   in_pieces(elements, std::min(most, slot_bytes / element), [&](std::int64_t begin, int count) {
-    reduce(mpi, root, {dtype, op, data + begin * element, count, element});
+    reduce(mpi, root, {call, dtype, op, data + begin * element, count, element});
   });
 }
 
@@ -134,11 +137,16 @@ void SharedMemory::reduce(const MpiCollectives& mpi, int root, const Piece& piec
   wait(mpi, begun_);
   ++pieces_;
   std::memcpy(slot(own_), piece.data, static_cast<std::size_t>(bytes));
+  steps_of(own_).calls[pieces_ % 2] = piece.call;
   take_step();
   begun_ = steps_;
   if (root != MpiCollectives::everybody && root != own_) return;
   wait(mpi, begun_);
-  for (int process = 0; process < processes_; ++process) inputs_[static_cast<std::size_t>(process)] = slot(process);
+  for (int process = 0; process < processes_; ++process) {
+    if (steps_of(process).calls[pieces_ % 2] != piece.call)
+      throw MpiError("the group's process " + std::to_string(process) + " reduces other elements, or otherwise");
+    inputs_[static_cast<std::size_t>(process)] = slot(process);
+  }
   if (root == own_ || processes_ == 2 || bytes <= few_bytes)
     return comm::reduce(piece.dtype, piece.op, inputs_, piece.data, piece.elements);
   const auto begin = [&](int process) { return begin_of(piece.elements, processes_, process) * piece.element_bytes; };

@@ -23,16 +23,19 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   /// As MpiCollectives::reduce(); over the processes in the communicator's order, so that all get the same bits. At
-  /// most `most` elements at a time. `mpi` waits.
+  /// most `most` elements at a time. `mpi` waits. Throws MpiError on those that read where others reduce otherwise.
   void reduce(const MpiCollectives& mpi, int root, Dtype dtype, Operator op, std::byte* data, std::int64_t elements,
               std::int64_t most);
 
  private:
-  /// What a process has come to. It only grows, and by the same steps on all.
+  /// What a process has come to: `taken` only grows, and by the same steps on all. In one line of the cache.
   struct alignas(64) Steps {
     std::atomic<std::uint64_t> taken;
+    std::uint64_t calls[2];  ///< what its two slots are for, as one number
   };
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share no lock");
   struct Piece {
+    std::uint64_t call;
     Dtype dtype;
     Operator op;
     std::byte* data;

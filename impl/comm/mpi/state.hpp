@@ -16,7 +16,7 @@
 
 namespace shardproof::comm {
 
-/// What a function of MPI returned.
+/// What a function of MPI returned, or what shows in the memory that stands for it.
 struct MpiError : CommError {
   using CommError::CommError;
 };

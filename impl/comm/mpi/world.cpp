@@ -175,6 +175,18 @@ void MpiRun::end() {
     if (first.empty()) first = text;
   }
   if (!first.empty()) throw CommError(first);
+  for (const auto& [key, board] : threads_.boards)
+    if (auto* const across = dynamic_cast<MpiBoard*>(board.get())) end_messages(*across);
+}
+
+/// All have been received: their senders' requests end, which MPI keeps for ever otherwise.
+void MpiRun::end_messages(MpiBoard& board) {
+  for (MpiOutbox& outbox : board.outboxes)
+    for (auto& [to, messages] : outbox.sent)
+      for (auto& message : messages)
+        for (MPI_Request& request : message->requests)
+          state_.wait(request, threads_.options.timeout_seconds,
+                      [&] { return "process " + std::to_string(own_) + ", in the end of the run"; });
 }
 
 MpiWorld::MpiWorld(MpiRun& run, Rank rank, const std::vector<Injection>& injections)

@@ -35,6 +35,7 @@ class MpiRun {
  private:
   MpiBoard& meet(const Group& group, const std::vector<std::int64_t>& process_of);
   MPI_Comm make_communicator(const MpiBoard& board, Rank rank);
+  void end_messages(MpiBoard& board);
 
   MpiState& state_;
   const MPI_Comm everybody_, meeting_;
