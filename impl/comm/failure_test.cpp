@@ -49,23 +49,23 @@ TEST(CommMismatch, EveryMemberSaysWhatDiffers) {
   };
   const auto usual = reduce(8, Operator::sum, Dtype::f64, "p");
   expect_mismatch(usual, reduce(9, Operator::sum, Dtype::f64, "p"),
-                  {"all_reduce 2 sum f64 (8) for p", "(9)", ": elements differ"});
-  expect_mismatch(usual, reduce(8, Operator::max, Dtype::f64, "p"), {"max", ": operator differ"});
-  expect_mismatch(usual, reduce(8, Operator::sum, Dtype::f32, "p"), {"f32", ": dtype differ"});
-  expect_mismatch(usual, reduce(8, Operator::sum, Dtype::f64, "q"), {"for q", ": purpose differ"});
+                  {"all_reduce 2 sum f64 (8) for p", "(9)", ": they differ in elements"});
+  expect_mismatch(usual, reduce(8, Operator::max, Dtype::f64, "p"), {"max", ": they differ in operator"});
+  expect_mismatch(usual, reduce(8, Operator::sum, Dtype::f32, "p"), {"f32", ": they differ in dtype"});
+  expect_mismatch(usual, reduce(8, Operator::sum, Dtype::f64, "q"), {"for q", ": they differ in purpose"});
   expect_mismatch(usual, [](Node& node, Communicator& group) { group.barrier(node.queue, "p"); },
                   {"barrier 2 for p", "kind"});
   const auto broadcast = [](std::int64_t root) {
     return [=](Node& node, Communicator& group) { group.broadcast(node.queue, numbers(node, 2), root, "p"); };
   };
-  expect_mismatch(broadcast(0), broadcast(1), {"from place 1", ": root differ"});
+  expect_mismatch(broadcast(0), broadcast(1), {"from place 1", ": they differ in root"});
   const auto scatter = [](const std::vector<std::int64_t>& counts) {
     return [=](Node& node, Communicator& group) {
       const auto own = counts[static_cast<std::size_t>(group.place())];
       group.reduce_scatter(node.queue, numbers(node, 6), numbers(node, own), counts, Operator::sum, "p");
     };
   };
-  expect_mismatch(scatter({1, 2, 3}), scatter({2, 1, 3}), {"[1 2 3]", "[2 1 3]", ": counts differ"});
+  expect_mismatch(scatter({1, 2, 3}), scatter({2, 1, 3}), {"[1 2 3]", "[2 1 3]", ": they differ in counts"});
   // What one sends is not what the other expects.
   const auto exchange = [](bool odd) {
     return [=](Node& node, Communicator& group) {
@@ -73,7 +73,7 @@ TEST(CommMismatch, EveryMemberSaysWhatDiffers) {
       group.all_to_all(node.queue, numbers(node, 3), numbers(node, 3), odd ? other : ones, ones, "p");
     };
   };
-  expect_mismatch(exchange(false), exchange(true), {"[0 2 1]", ": counts differ"});
+  expect_mismatch(exchange(false), exchange(true), {"[0 2 1]", ": they differ in counts"});
 }
 
 TEST(CommMismatch, RunThreadsNamesTheLowestRank) {

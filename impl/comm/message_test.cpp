@@ -310,8 +310,9 @@ TEST(Messages, EndsThatDoNotMatch) {
     Dtype dtype;
     std::string_view purpose, differs;
   };
-  for (const auto& c : {Case{3, Dtype::f64, "p", "elements differ"}, Case{2, Dtype::f32, "p", "dtype differ"},
-                        Case{2, Dtype::f64, "q", "purpose differ"}}) {
+  for (const auto& c :
+       {Case{3, Dtype::f64, "p", "they differ in elements"}, Case{2, Dtype::f32, "p", "they differ in dtype"},
+        Case{2, Dtype::f64, "q", "they differ in purpose"}}) {
     const auto text = error_of<CommError>([&] {
       on_ranks(2, {.send_depth = 0}, [&](Node& node) {
         auto group = node.world.communicator("pp", {Rank{1}, Rank{0}}, "test");
@@ -345,11 +346,11 @@ TEST(Messages, SwappedOnesAreNoPair) {
   EXPECT_EQ(run({{1, 0}, {1, 1}, {}}, {{1, 0}, {1, 1}, {}}), "no error");
   const auto swapped = run({{1, 0}, {1, 1}}, {{1, 1}, {1, 0}});
   EXPECT_NE(swapped.find("calls do not match: rank 0 calls send 1 f64 (2) for p, stage 1, microbatch 0, rank 1 calls "
-                         "receive 1 f64 (2) for p, stage 1, microbatch 1: microbatch differ"),
+                         "receive 1 f64 (2) for p, stage 1, microbatch 1: they differ in microbatch"),
             std::string::npos)
       << swapped;
-  EXPECT_TRUE(run({{1, 0}}, {{2, 0}}).ends_with("stage 2, microbatch 0: stage differ"));
-  EXPECT_TRUE(run({{1, 0}}, {Tag{}}).ends_with(": stage, microbatch differ"));
+  EXPECT_TRUE(run({{1, 0}}, {{2, 0}}).ends_with("stage 2, microbatch 0: they differ in stage"));
+  EXPECT_TRUE(run({{1, 0}}, {Tag{}}).ends_with(": they differ in stage, microbatch"));
 }
 
 }  // namespace

@@ -37,9 +37,9 @@ std::string differences(const Signature& a, const Signature& b, bool ends) {
 }
 
 std::string sentence(Rank a, const Signature& call_a, Rank b, const Signature& call_b, const std::string& names) {
-  return names.empty()
-             ? ""
-             : "calls do not match: " + rank_calls(a, call_a) + ", " + rank_calls(b, call_b) + ": " + names + " differ";
+  return names.empty() ? ""
+                       : "calls do not match: " + rank_calls(a, call_a) + ", " + rank_calls(b, call_b) +
+                             ": they differ in " + names;
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST(Executor, MessagesThatAreTakenInAnotherOrderAreNoPair) {
   } catch (const CommError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("rank 0 calls send 1 f64 (1) for stage_output, stage 1, microbatch 0, rank 1 calls receive 1 "
-                        "f64 (1) for stage_output, stage 1, microbatch 1: microbatch differ"),
+                        "f64 (1) for stage_output, stage 1, microbatch 1: they differ in microbatch"),
               std::string::npos)
         << text;
   }
