@@ -24,7 +24,8 @@ constexpr std::array<FaultRow, 9> rows = {{
     {"delay", "the call begins later, which must change nothing"},
     {"wrong_group", "reductions: over the other members only; all_gather, all_to_all: parts rotated"},
     {"slow", "the rank takes factor times as long for all that it computes, which must change nothing"},
-    {"mismatch", "the rank makes a collective for another purpose, which must end the run"},
+    {"mismatch",
+     "makes a collective for another purpose, which must end the run; with rank=, for those of all ranks match"},
     {"fail", "the rank throws an error instead of the call, which must end the run"},
 }};
 constexpr std::array<std::string_view, 2> side_names = {"input", "output"};
