@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -233,7 +234,7 @@ double parse_duration(std::string_view text) {
   }
   const auto value = parse_number<double>(digits);
   if (!value || !(*value > 0 && *value * unit <= 1e9))
-    throw BadInput(fmt::format("\"{}\" is not a time (as 90s, 30m, 1.5h)", text));
+    throw BadInput(fmt::format("\"{}\" is not a time above 0 (as 90s, 30m, 1.5h; seconds without a unit)", text));
   return *value * unit;
 }
 
@@ -250,8 +251,12 @@ std::string print_bytes(std::int64_t bytes) {
 
 std::string rerun_line(std::span<const std::string> words) {
   const std::string_view name = program_invocation_name;  // without a slash it is found in PATH
-  std::string line =
-      processes() == nullptr ? "" : fmt::format("{} -n {} ", comm::launched()->launcher, processes()->size());
+  std::string line;
+  if (processes() != nullptr) {
+    const auto launcher = comm::launched()->launcher;
+    const char* const script = std::getenv("SHARDPROOF_MPIRUN");  // what scripts/mpirun.sh adds is kept
+    line = fmt::format("{} -n {} ", script != nullptr && launcher == "mpirun" ? script : launcher, processes()->size());
+  }
   line +=
       shell_quoted(name.find('/') == name.npos ? name : std::filesystem::absolute(name).lexically_normal().native());
   for (const std::string& word : words) line += " " + shell_quoted(word);

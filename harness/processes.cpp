@@ -158,6 +158,12 @@ Processes::Processes(comm::FlightRecorder* of_this_process) {
   if (of_this_process == nullptr) return;
   const std::string own = to_json(identity());  // of the libraries that MPI's start has not loaded
   job_ = comm::MpiJob::begin(of_this_process);
+  // A launcher that this MPI does not know leaves each process a job of its own.
+  if (const auto found = *comm::launched(); found.size != job_->size())
+    throw NotBuilt(
+        fmt::format("{} has started {} processes, and MPI knows of {}: start them by the mpirun of this "
+                    "binary's MPI (`shardproof env`), or by srun --mpi=pmix",
+                    found.launcher, found.size, job_->size()));
   of_this_run = job_.get();
   recorder = of_this_process;
   const auto machines = job_->gather(job_->size(), describe_machine());

@@ -2,12 +2,13 @@
 """The shardproof binary under mpirun: ranks are processes. TEST BINARY SOURCE_FOLDER"""
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
 
 import binary
-from binary import BINARY, INTERRUPTED, OUT_OF_MEMORY, PASS, SOURCE, USAGE, Cli
+from binary import BINARY, ENVIRONMENT, INTERRUPTED, OUT_OF_MEMORY, PASS, SOURCE, USAGE, Cli
 
 FAILED, HANG = 1, 8
 MPIRUN = str(SOURCE / "scripts/mpirun.sh")
@@ -43,7 +44,7 @@ class Processes(Cli):
         for record in self.records("mpi"):
             self.assertEqual((record["verdict"], record["transport"]), ("pass", "mpi"))
             self.assertTrue(record["case"].endswith("| mpi"), record["case"])
-            self.assertTrue(record["rerun"].startswith("mpirun -n 3 "), record["rerun"])
+            self.assertTrue(record["rerun"].startswith(f"{MPIRUN} -n 3 "), record["rerun"])
             self.assertRegex(record["environment"]["libraries"]["MPI"], r"Open MPI .*, (CUDA-aware|host memory alone)$")
 
     def test_several_ranks_of_a_process_have_the_digests_of_threads(self):
@@ -66,6 +67,16 @@ class Processes(Cli):
         self.on(2, PASS, "check", "tiny steps=1 | dp2 | 2 ranks | exact | cpu | mpi", "--out", "mpi")
         self.expect(PASS, "check", self.records("mpi")[0]["case"], "--out", "threads")
         self.assertEqual(self.digests("mpi"), self.digests("threads"))
+        # The line itself, as whoever started the first was allowed to: also as root, also with a hostfile.
+        hosts = self.write("hosts", "localhost slots=2\n")
+        for out, launcher in (("again", []), ("hosts-again", ["--hostfile", hosts])):
+            self.on(2, FAILED, "check", "tiny steps=1 | dp2 | 2 ranks | exact | cpu | mpi", "--inject", "skip:rank=0,call=1",
+                    "--out", out, launcher=[MPIRUN, *launcher])
+            line = shlex.split(self.records(out)[0]["rerun"])
+            self.assertEqual(line[:len(launcher) + 1], [MPIRUN, *(f"{self.folder}/hosts" if w == hosts else w for w in launcher)])
+            done = subprocess.run([*line, "--out", f"{out}-2"], cwd=self.folder, text=True, capture_output=True, timeout=300)
+            self.assertEqual(done.returncode, FAILED, done.stderr)
+            self.assertEqual(len(self.records(f"{out}-2")), 1)
 
     def test_run_says_what_it_says_of_threads(self):
         args = ["run", "--workload", "tiny", "--track", "exact", "--strategy", "dp2 pp2 schedule=gpipe microbatches=4"]
@@ -170,7 +181,7 @@ class Processes(Cli):
         # srun stands for itself: it starts its step's tasks by mpirun, and tells them what Slurm tells its own.
         task = ("export SLURM_PROCID=$OMPI_COMM_WORLD_RANK SLURM_STEP_NUM_TASKS=$OMPI_COMM_WORLD_SIZE; "
                 "unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE; exec \"$@\"")
-        srun = self.write("srun", f"#!/bin/sh\n[ \"$SRUN_CPUS_PER_TASK\" = 2 ] || exit 3\nshift\nexec '{MPIRUN}' -n \"$SLURM_NTASKS\" sh -c '{task}' task \"$@\"\n")
+        srun = self.write("srun", f"#!/bin/sh\nshift\n[ \"$SRUN_CPUS_PER_TASK\" = 2 ] || exit 3\nexec '{MPIRUN}' -n \"$SLURM_NTASKS\" sh -c '{task}' task \"$@\"\n")
         os.chmod(f"{self.folder}/{srun}", 0o755)
         os.makedirs(f"{self.folder}/build/cpu")
         os.symlink(BINARY, f"{self.folder}/build/cpu/shardproof")
@@ -185,13 +196,13 @@ class Processes(Cli):
             self.assertEqual({(r["verdict"], r["transport"]) for r in records}, {("pass", "mpi")})
             self.assertTrue(all(r["rerun"].startswith("srun -n 4 ") for r in records))
 
-    def test_processes_that_their_library_does_not_find_are_refused(self):
-        tasks = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}
-        done = subprocess.run([BINARY, "run", "--workload", "tiny", "--strategy", "dp2", "--out", "lone"], cwd=self.folder,
-                              env=os.environ | tasks, text=True, capture_output=True, timeout=300)
-        self.assertEqual(done.returncode, USAGE, done.stdout + done.stderr)
-        self.assertIn("srun started 4 processes, and MPI finds 1 of them: srun --mpi=pmix", done.stderr)
-        self.assertFalse(os.path.exists(f"{self.folder}/lone"))
+    def test_a_launcher_that_mpi_does_not_know(self):
+        # As under srun without --mpi=pmix, or another MPI's mpiexec: each task would do the whole job by itself.
+        for variables, name in ((("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"), "srun"), (("PMI_RANK", "PMI_SIZE"), "mpirun")):
+            env = os.environ | dict(zip(variables, ("1", "2")))
+            self.expect(ENVIRONMENT, "run", "--workload", "tiny", "--out", "no", env=env,
+                        says=f"{name} has started 2 processes, and MPI knows of 1")
+            self.assertFalse(os.path.exists(f"{self.folder}/no"))
 
     def test_started_alone_it_has_threads(self):
         self.on(1, PASS, "run", "--workload", "tiny", "--strategy", "dp2", "--track", "exact", "--out", "one")

@@ -26,18 +26,12 @@ class OpenMpiJob final : public MpiJob {
     int provided = MPI_THREAD_SINGLE;
     require_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
     if (provided < MPI_THREAD_MULTIPLE) throw DeviceError("this MPI library takes no calls from several threads");
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    const Launched found = *launched();
-    // Without the launcher's help each process is a world of its own, and all of them would write.
-    if (found.size != size_)
-      throw BadInput(std::string(found.launcher) + " started " + std::to_string(found.size) + " processes, and MPI finds " +
-                     std::to_string(size_) + " of them: " +
-                     (found.launcher == "srun" ? "srun --mpi=pmix" : "take the mpirun of this binary's own MPI"));
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     require_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &control_), "MPI_Comm_dup");
     require_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &words_), "MPI_Comm_dup");
     require_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &meeting_), "MPI_Comm_dup");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
     state_ = std::make_unique<MpiState>(control_);
     if (recorder_ == nullptr) return;
     const std::string job = recorder_->file().job;
