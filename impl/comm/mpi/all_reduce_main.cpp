@@ -55,13 +55,14 @@ void measure(World& world, const Size& size) {
   std::printf("all_reduce %-6s  %10.2f us, MPI_Allreduce %10.2f us, ratio %.3f (%.3f to %.3f, %lld pairs)\n", size.name,
               1e6 * ours[middle], 1e6 * bare[middle], ratios[middle], ratios[middle - away], ratios[middle + away],
               static_cast<long long>(size.pairs));
+  std::fflush(stdout);
 }
 
 int run() {
   prepare_process();
   const auto job = MpiJob::begin();
   if (!job) {
-    std::fputs("started alone: scripts/mpirun.sh -n 2 bench_mpi\n", stderr);
+    std::fputs("started alone: scripts/mpirun.sh -n 2 build/cpu/bench_mpi\n", stderr);
     return 2;
   }
   for (const Size& size : sizes) job->run({job->size(), job->size()}, {}, [&](World& world) { measure(world, size); });
