@@ -200,7 +200,10 @@ ExitCode Processes::serve() {
       }
       const Announced training = announced(said);
       const workload::Corpus corpus(training.job.workload);
-      train(training.job, corpus, {.observed_steps = training.observed_steps, .observe = {}, .step = {}});
+      try {
+        train(training.job, corpus, {.observed_steps = training.observed_steps, .observe = {}, .step = {}});
+      } catch (const comm::NoCallMatched&) {  // all processes know: process 0 says it, and goes on
+      }
     }
   } catch (const std::exception& error) {
     const ExitCode code = exit_code_of(error);
