@@ -116,11 +116,11 @@ class Failures(Cli):
         job.process.wait()
 
     def long_job(self, out, draw, *args, threads=False):
-        """A run of many steps, a drawn moment after a drawn step: a process for each rank, or two of two ranks each."""
+        """A run of many steps, a drawn moment in its first part: a process for each rank, or two of two ranks each."""
         job = self.job("run", *MODEL, "--strategy", draw.choice(THREADS if threads else STRATEGIES), "--steps", "20000",
                        "--no-check", "--track", draw.choice(["exact", "native"]), "--out", out, *args,
                        ranks=2 if threads else RANKS)
-        job.await_step(draw.randint(1, 3))  # of 20 lines: the run is far from its end
+        job.await_step(draw.randint(1, 3))  # lines, of 20
         time.sleep(draw.random() * 0.3)
         return job
 
