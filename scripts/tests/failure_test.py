@@ -116,12 +116,12 @@ class Failures(Cli):
         job.process.wait()
 
     def long_job(self, out, draw, *args, threads=False):
-        """A run of many steps, a drawn moment in its first part: a process for each rank, or two of two ranks each."""
-        job = self.job("run", *MODEL, "--strategy", draw.choice(THREADS if threads else STRATEGIES), "--steps", "20000",
+        """A run far longer than it is given, at a drawn moment: a process for each rank, or two of two ranks each."""
+        job = self.job("run", *MODEL, "--strategy", draw.choice(THREADS if threads else STRATEGIES), "--steps", "1000000",
                        "--no-check", "--track", draw.choice(["exact", "native"]), "--out", out, *args,
                        ranks=2 if threads else RANKS)
-        job.await_step(draw.randint(1, 3))  # lines, of 20
-        time.sleep(draw.random() * 0.3)
+        job.await_step(1)
+        time.sleep(draw.random())
         return job
 
     @staticmethod
