@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "impl/comm/flight.hpp"
 #include "impl/comm/mpi/channel.hpp"
 #include "kernels/core/errors.hpp"
 
@@ -12,17 +13,10 @@ namespace shardproof::comm {
 
 namespace {
 
-/// FNV-1a. A group by what its members call it: they know nothing else of each other before they have met.
-std::uint64_t hash_of(const MpiBoard& board, std::uint64_t salt) {
-  std::uint64_t hash = 0xcbf29ce484222325u ^ salt;
-  const auto add = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    hash = (hash ^ 0xff) * 0x100000001b3u;
-  };
-  add(board.axis);
-  add(board.channel);
-  for (const Rank member : board.all) add(name_of(member));
-  return hash ^ hash >> 32;
+/// A group by what its members call it: they know nothing else of each other before they have met. Another number for
+/// another salt.
+std::uint64_t hash_of(const MpiBoard& board, std::int32_t salt) {
+  return group_key(Rank{salt}, board.axis, board.channel, board.all);
 }
 
 std::string beginning_of(const MpiBoard& board, Rank rank) {
